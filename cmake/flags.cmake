@@ -1,0 +1,18 @@
+# Flags that every object of the project is compiled with.
+add_library(plumb_flags INTERFACE)
+# The arithmetic contract: no contraction, no fast maths.  -fno-math-errno changes no value.
+target_compile_options(plumb_flags INTERFACE
+  -ffp-contract=off -fno-math-errno -fno-strict-aliasing
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes -Wvla)
+target_compile_definitions(plumb_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
+if(PLUMB_WERROR)
+  target_compile_options(plumb_flags INTERFACE -Werror)
+endif()
+if(PLUMB_SANITIZE)
+  target_compile_options(plumb_flags INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(plumb_flags INTERFACE -fsanitize=address,undefined)
+endif()
+if(PLUMB_FUZZ)
+  target_compile_options(plumb_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

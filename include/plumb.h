@@ -1,0 +1,268 @@
+/* plumb: run DeepSeek-V4.1-Flash checkpoints as released.
+ *
+ * Three ideas: a MODEL is a loaded checkpoint, a SESSION is one timeline of tokens evaluated
+ * by it, a TEXT handle turns strings into token ids and back.  Same tokens, same bits: logits
+ * never depend on threads, chunk sizes or what other sessions do (docs/arithmetic.md).
+ *
+ * Ownership, once and for all: what a function creates through an out pointer belongs to the
+ * caller, who gives it back to the matching close/destroy/free function; what is passed in is
+ * borrowed for the call unless the comment says "kept".  Every function that can fail returns
+ * a plumb_status and, when `err` is not NULL, fills it; out parameters are then untouched.
+ *
+ * Threads: a session is used by one thread at a time.  Sessions of one model may be used from
+ * several threads; the model runs one evaluation at a time.  A text handle is immutable after
+ * opening and may be shared; its streams, parsers and token buffers may not.
+ */
+#ifndef PLUMB_H
+#define PLUMB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PLUMB_VERSION "0.1.0"
+#define PLUMB_ARITHMETIC_REVISION 1
+
+#if defined(__GNUC__)
+#define PLUMB_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define PLUMB_MUST_CHECK
+#endif
+
+/* ---- Errors ------------------------------------------------------------------------- */
+
+/* Values are pinned: they never change meaning. */
+typedef enum plumb_status {
+    PLUMB_OK = 0,
+    PLUMB_ERROR_ARGUMENT = 1,    /* the caller passed something impossible */
+    PLUMB_ERROR_IO = 2,          /* open, read, write, vanished or short file */
+    PLUMB_ERROR_FORMAT = 3,      /* a file is not what its name says */
+    PLUMB_ERROR_CONFIG = 4,      /* config.json describes something we must refuse */
+    PLUMB_ERROR_TENSOR = 5,      /* tensor missing, unknown, or of wrong dtype or shape */
+    PLUMB_ERROR_VALUE = 6,       /* NaN or non-finite number where none may be */
+    PLUMB_ERROR_MEMORY = 7,      /* allocation failed or would exceed the machine */
+    PLUMB_ERROR_CONTEXT = 8,     /* more positions than the context holds */
+    PLUMB_ERROR_TEXT = 9,        /* invalid UTF-8, messages or tokenizer use */
+    PLUMB_ERROR_UNSUPPORTED = 10,/* valid, but this build or backend cannot do it */
+    PLUMB_ERROR_CANCELLED = 11   /* stopped by the caller */
+} plumb_status;
+
+/* One fault, in parts.  Empty strings and offset -1 mean "does not apply". */
+typedef struct plumb_error {
+    plumb_status status;
+    int64_t offset;      /* byte offset in `file`, or index in `field` */
+    char file[256];      /* path */
+    char field[192];     /* tensor name, config key, option, ... */
+    char found[192];
+    char expected[192];
+} plumb_error;
+
+/* Writes the error as one line without newline: "file: field at offset N: found X, expected Y". */
+void plumb_error_line(const plumb_error *err, char *line, size_t size);
+const char *plumb_status_name(plumb_status status);
+
+/* ---- Log ---------------------------------------------------------------------------- */
+
+typedef enum plumb_log_level { PLUMB_LOG_INFO, PLUMB_LOG_WARNING } plumb_log_level;
+typedef void (*plumb_log_fn)(void *user, plumb_log_level level, const char *line);
+
+/* ---- Model -------------------------------------------------------------------------- */
+
+typedef struct plumb_model plumb_model;
+
+typedef struct plumb_model_options {
+    int threads;           /* 0: one per core this process may use */
+    const char *cpu_level; /* NULL: best; or portable, avx2, avx512, neon (PLUMB_CPU overrides) */
+    plumb_log_fn log;      /* NULL: silent */
+    void *log_user;
+} plumb_model_options;
+
+typedef struct plumb_model_info {
+    int64_t vocab_size, hidden_size, layers, experts, experts_per_token;
+    int64_t max_positions;
+    int64_t bos_id, eos_id;
+    int64_t resident_bytes;     /* weights held in memory now */
+    int threads;
+    const char *cpu_level;      /* static string */
+    const char *path;           /* lives as long as the model */
+} plumb_model_info;
+
+/* Opens a folder with config.json and safetensors in the released layout.  Everything is
+ * checked before any compute: config, names, dtypes, shapes, offsets, NaN codes of dense weights. */
+PLUMB_MUST_CHECK plumb_status plumb_model_open(const char *path, const plumb_model_options *options,
+                                               plumb_model **model, plumb_error *err);
+void plumb_model_close(plumb_model *model); /* all its sessions must be gone; NULL is fine */
+void plumb_model_get_info(const plumb_model *model, plumb_model_info *info);
+
+/* ---- Session ------------------------------------------------------------------------ */
+
+typedef struct plumb_session plumb_session;
+
+typedef struct plumb_session_options {
+    int64_t context; /* most positions; 0: the model's max_position_embeddings */
+    int64_t chunk;   /* most rows evaluated at once; 0: default.  Never changes a bit. */
+    /* Called between layers with rows done and rows asked for; nonzero cancels.  May be NULL. */
+    int (*progress)(void *user, int64_t done, int64_t total);
+    void *progress_user;
+} plumb_session_options;
+
+PLUMB_MUST_CHECK plumb_status plumb_session_create(plumb_model *model,
+                                                   const plumb_session_options *options,
+                                                   plumb_session **session, plumb_error *err);
+void plumb_session_destroy(plumb_session *session);
+
+/* Appends tokens.  On return `*logits` (if logits is not NULL) points at vocab_size floats for
+ * the last token, owned by the session, valid until its next call.  A failed call leaves the
+ * session where it was before it. */
+PLUMB_MUST_CHECK plumb_status plumb_session_eval(plumb_session *session, const int32_t *tokens,
+                                                 int64_t n_tokens, const float **logits,
+                                                 plumb_error *err);
+/* The same, and hands every row's logits (vocab_size floats) to `sink`, in position order.
+ * A nonzero return of sink cancels. */
+typedef int (*plumb_logits_sink)(void *user, int64_t position, const float *logits);
+PLUMB_MUST_CHECK plumb_status plumb_session_eval_all(plumb_session *session, const int32_t *tokens,
+                                                     int64_t n_tokens, plumb_logits_sink sink,
+                                                     void *user, plumb_error *err);
+/* Goes back to any earlier length, 0 <= length <= current.  What follows has the bits of a fresh
+ * session.  May re-evaluate tokens from the nearest earlier checkpoint. */
+PLUMB_MUST_CHECK plumb_status plumb_session_rewind(plumb_session *session, int64_t length,
+                                                   plumb_error *err);
+int64_t plumb_session_length(const plumb_session *session);
+int64_t plumb_session_context(const plumb_session *session);
+const int32_t *plumb_session_tokens(const plumb_session *session); /* length of them */
+
+/* ---- Sampling ----------------------------------------------------------------------- */
+
+typedef struct plumb_logit_bias {
+    int32_t token;
+    float bias;
+} plumb_logit_bias;
+
+typedef struct plumb_sampling {
+    float temperature; /* 0: greedy */
+    int32_t top_k;     /* 0: off */
+    float top_p;       /* 1: off */
+    float min_p;       /* 0: off; relative to the best token's probability */
+    uint64_t seed;     /* same seed, same position, same logits: same token, on every platform */
+    const plumb_logit_bias *bias; /* may be NULL */
+    int32_t n_bias;
+} plumb_sampling;
+
+typedef struct plumb_logprob {
+    int32_t token;
+    float logprob; /* natural logarithm, over the whole vocabulary at temperature 1 */
+} plumb_logprob;
+
+plumb_sampling plumb_sampling_default(void); /* temperature 1, top_p 0.95, seed 0 */
+
+/* Chooses the token that follows `position` evaluated tokens.  NaN among the logits is an error.
+ * `top` (n_top entries, may be NULL) receives the best log-probabilities, `chosen` (may be NULL)
+ * the chosen token's; both are of the logits as given, before bias and temperature. */
+PLUMB_MUST_CHECK plumb_status plumb_sample(const float *logits, int64_t vocab_size,
+                                           const plumb_sampling *sampling, int64_t position,
+                                           int32_t *token, plumb_logprob *chosen,
+                                           plumb_logprob *top, int32_t n_top, plumb_error *err);
+
+/* ---- Text --------------------------------------------------------------------------- */
+
+typedef struct plumb_text plumb_text;
+
+/* A growing list of ids.  Start from {0}; free with plumb_tokens_free. */
+typedef struct plumb_tokens {
+    int32_t *ids;
+    int64_t count, capacity;
+} plumb_tokens;
+void plumb_tokens_free(plumb_tokens *tokens);
+
+/* Opens tokenizer.json of a model folder (or the file itself). */
+PLUMB_MUST_CHECK plumb_status plumb_text_open(const char *path, plumb_text **text, plumb_error *err);
+void plumb_text_close(plumb_text *text);
+int64_t plumb_text_vocab_size(const plumb_text *text);
+
+/* Appends the ids of `bytes` (must be UTF-8).  match_added: also cut out added tokens (template
+ * text); false for people's text, whose "<think>" is ordinary characters. */
+PLUMB_MUST_CHECK plumb_status plumb_text_encode(const plumb_text *text, const char *bytes,
+                                                size_t size, bool match_added,
+                                                plumb_tokens *tokens, plumb_error *err);
+/* Raw bytes of one token, not NUL-terminated, owned by text; NULL for an unknown id. */
+const char *plumb_text_token_bytes(const plumb_text *text, int32_t id, size_t *size);
+int32_t plumb_text_token_id(const plumb_text *text, const char *content); /* added token, or -1 */
+bool plumb_text_is_control(const plumb_text *text, int32_t id); /* never shown to people */
+/* True for ids that end a turn: EOS, and the openers of a next turn. */
+bool plumb_text_is_stop(const plumb_text *text, int32_t id);
+
+/* Streaming detokenisation: never splits a UTF-8 sequence. */
+typedef struct plumb_detokenizer {
+    const plumb_text *text;
+    unsigned char tail[4];
+    int tail_size;
+} plumb_detokenizer;
+void plumb_detokenizer_init(plumb_detokenizer *d, const plumb_text *text);
+/* Writes what is complete, at most `size` bytes; returns the bytes written.  `size` must be at
+ * least the token's bytes + 12 (each broken byte becomes U+FFFD, three bytes for one). */
+size_t plumb_detokenizer_push(plumb_detokenizer *d, int32_t id, char *out, size_t size);
+size_t plumb_detokenizer_finish(plumb_detokenizer *d, char *out, size_t size);
+
+/* ---- Chat --------------------------------------------------------------------------- */
+
+typedef struct plumb_chat_options {
+    bool thinking;           /* false: chat mode */
+    int effort;              /* 1..100; 0: default 75.  Thinking mode only. */
+    bool keep_reasoning;     /* false: earlier reasoning is dropped (unless tools are present) */
+    bool match_added_tokens; /* compatibility: also match control tokens inside people's text */
+} plumb_chat_options;
+
+/* Encodes a conversation: `messages` is a JSON array of the published message objects (role,
+ * content, tool_calls, reasoning_content, tools, response_format, task, wo_eos). */
+PLUMB_MUST_CHECK plumb_status plumb_chat_encode(const plumb_text *text, const char *messages,
+                                                const plumb_chat_options *options,
+                                                plumb_tokens *tokens, plumb_error *err);
+
+typedef enum plumb_chat_event_kind {
+    PLUMB_CHAT_REASONING,      /* bytes: more reasoning */
+    PLUMB_CHAT_CONTENT,        /* bytes: more visible text */
+    PLUMB_CHAT_CALL_BEGIN,     /* bytes: function name */
+    PLUMB_CHAT_CALL_ARGUMENTS, /* bytes: next piece of the call's JSON arguments object */
+    PLUMB_CHAT_CALL_END,       /* a complete call: its argument pieces form one JSON object */
+    PLUMB_CHAT_CALL_DROPPED    /* the call that was open did not finish: discard it */
+} plumb_chat_event_kind;
+
+typedef struct plumb_chat_event {
+    plumb_chat_event_kind kind;
+    int call;          /* index of the call, from 0 */
+    const char *bytes; /* valid during the callback, not NUL-terminated */
+    size_t size;
+} plumb_chat_event;
+typedef void (*plumb_chat_sink)(void *user, const plumb_chat_event *event);
+
+/* What the strict grammar would have refused (bits). */
+enum {
+    PLUMB_CHAT_FLAG_CALL_IN_REASONING = 1,
+    PLUMB_CHAT_FLAG_TEXT_AFTER_CALLS = 2,
+    PLUMB_CHAT_FLAG_INVALID_JSON = 4,
+    PLUMB_CHAT_FLAG_DUPLICATE_KEY = 8,
+    PLUMB_CHAT_FLAG_INCOMPLETE_CALL = 16,
+    PLUMB_CHAT_FLAG_TOLERATED = 32,       /* damaged markup that was recovered */
+    PLUMB_CHAT_FLAG_NO_END = 64           /* ended without EOS */
+};
+
+/* Incremental parser of an answer: text, thinking and tool-call blocks. */
+typedef struct plumb_chat_parser plumb_chat_parser;
+PLUMB_MUST_CHECK plumb_status plumb_chat_parser_create(const plumb_text *text, bool in_reasoning,
+                                                       bool tools_offered, plumb_chat_sink sink,
+                                                       void *user, plumb_chat_parser **parser,
+                                                       plumb_error *err);
+void plumb_chat_parser_destroy(plumb_chat_parser *parser);
+/* Returns false once the answer has ended (EOS or another stop id). */
+bool plumb_chat_parser_push(plumb_chat_parser *parser, int32_t token);
+void plumb_chat_parser_finish(plumb_chat_parser *parser);
+unsigned plumb_chat_parser_flags(const plumb_chat_parser *parser);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,29 @@
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *plumb__alloc_aligned(int64_t count, size_t size) {
+    if (count < 0 || size == 0 || (uint64_t)count > (SIZE_MAX - PLUMB_ALIGNMENT) / size) return NULL;
+    size_t bytes = (size_t)count * size;
+    bytes = (bytes + PLUMB_ALIGNMENT - 1) / PLUMB_ALIGNMENT * PLUMB_ALIGNMENT;
+    if (bytes == 0) bytes = PLUMB_ALIGNMENT;
+    void *memory = aligned_alloc(PLUMB_ALIGNMENT, bytes);
+    if (memory) memset(memory, 0, bytes);
+    return memory;
+}
+
+void plumb__free_aligned(void *memory) { free(memory); }
+
+void *plumb__grow(void *items, int64_t *capacity, int64_t needed, size_t size) {
+    if (needed <= *capacity) return items;
+    int64_t next = *capacity < 8 ? 8 : *capacity;
+    while (next < needed) {
+        if (next > INT64_MAX / 2) return NULL;
+        next *= 2;
+    }
+    if ((uint64_t)next > SIZE_MAX / size) return NULL;
+    void *grown = realloc(items, (size_t)next * size);
+    if (grown) *capacity = next;
+    return grown;
+}

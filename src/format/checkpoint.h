@@ -1,0 +1,77 @@
+/* A released-layout checkpoint folder: config, shards, and where every tensor's bytes are.
+ *
+ * Opening checks everything that can be checked without reading payloads (spec: checkpoint.md
+ * sections 2, 3 and 7): the config; the index; every shard's header; that the set of names is exactly
+ * the expected one (draft and vision tensors are recognised and may be absent when switched off);
+ * dtypes, shapes, byte ranges, overlaps, shard sizes.  Payloads are read by plumb__checkpoint_read,
+ * which notices a file that was replaced, truncated or vanished since. */
+#ifndef PLUMB_FORMAT_CHECKPOINT_H
+#define PLUMB_FORMAT_CHECKPOINT_H
+
+#include "format/model_config.h"
+
+typedef enum plumb_dtype {
+    PLUMB_DTYPE_BF16,
+    PLUMB_DTYPE_F32,
+    PLUMB_DTYPE_F8_E4M3,
+    PLUMB_DTYPE_F8_E8M0,
+    PLUMB_DTYPE_I8, /* two e2m1 codes a byte */
+    PLUMB_DTYPE_COUNT
+} plumb_dtype;
+
+/* Which part of the model a tensor belongs to (checkpoint.md section 4). */
+typedef enum plumb_tensor_class {
+    PLUMB_CLASS_EMBED,
+    PLUMB_CLASS_HEAD,
+    PLUMB_CLASS_DENSE,          /* backbone without routed experts and tables, final norm too */
+    PLUMB_CLASS_EXPERT,
+    PLUMB_CLASS_ENGRAM_TABLE,
+    PLUMB_CLASS_DRAFT_DENSE,
+    PLUMB_CLASS_DRAFT_EXPERT,
+    PLUMB_CLASS_VISION,         /* tower, aligner, span delimiters */
+    PLUMB_CLASS_COUNT
+} plumb_tensor_class;
+
+typedef struct plumb_tensor {
+    const char *name;     /* owned by the checkpoint */
+    int64_t offset;       /* of the first payload byte in the shard file */
+    int64_t bytes;
+    int64_t shape[2];     /* rank 1: shape[1] = 1 */
+    uint16_t shard;
+    uint8_t rank, dtype, tensor_class; /* plumb_dtype, plumb_tensor_class */
+} plumb_tensor;
+
+typedef struct plumb_checkpoint plumb_checkpoint;
+
+/* `folder` holds config.json, model.safetensors.index.json (or one model.safetensors) and shards. */
+PLUMB_MUST_CHECK plumb_status plumb__checkpoint_open(const char *folder, plumb_log_fn log,
+                                                     void *log_user, plumb_checkpoint **checkpoint,
+                                                     plumb_error *err);
+void plumb__checkpoint_close(plumb_checkpoint *checkpoint);
+const plumb_model_config *plumb__checkpoint_config(const plumb_checkpoint *checkpoint);
+const char *plumb__checkpoint_folder(const plumb_checkpoint *checkpoint);
+int64_t plumb__checkpoint_count(const plumb_checkpoint *checkpoint);
+/* Tensors in ascending name order. */
+const plumb_tensor *plumb__checkpoint_tensor(const plumb_checkpoint *checkpoint, int64_t i);
+/* By printf-formatted name; NULL when absent. */
+const plumb_tensor *plumb__checkpoint_find(const plumb_checkpoint *checkpoint, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int64_t plumb__checkpoint_shards(const plumb_checkpoint *checkpoint);
+const char *plumb__checkpoint_shard_path(const plumb_checkpoint *checkpoint, int64_t shard);
+
+/* Reads bytes [begin, begin + size) of the tensor's payload into `into`.  Thread-safe.  A short or
+ * failing read, or a shard whose size or modification time changed since open, is an error naming
+ * file, tensor and offset. */
+PLUMB_MUST_CHECK plumb_status plumb__checkpoint_read(const plumb_checkpoint *checkpoint,
+                                                     const plumb_tensor *tensor, int64_t begin,
+                                                     int64_t size, void *into, plumb_error *err);
+/* Refuses NaN: e4m3 codes 0x7F/0xFF, ue8m0 byte 255, NaN or infinite bf16/f32.  `begin` is the
+ * payload offset of `bytes`, for the message.  (e2m1 has no NaN.) */
+PLUMB_MUST_CHECK plumb_status plumb__checkpoint_check_values(const plumb_checkpoint *checkpoint,
+                                                             const plumb_tensor *tensor,
+                                                             int64_t begin, int64_t size,
+                                                             const void *bytes, plumb_error *err);
+const char *plumb__dtype_name(int dtype);
+const char *plumb__tensor_class_name(int tensor_class);
+
+#endif
