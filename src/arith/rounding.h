@@ -1,0 +1,163 @@
+/* Where the model rounds (docs/arithmetic.md sections 5 and 10): the activation type, the three
+ * quantisers and the packed cache rows.
+ *
+ * Activations are bf16 between operators, so their storage type carries the rounding: storing
+ * rounds, loading is exact.  With PLUMB_ROUNDING_OFF (a build for tests only) every rounding is
+ * the identity and everything is kept in float32; that build must agree with the published code
+ * run the same way, which proves the wiring without any rounding noise. */
+#ifndef PLUMB_ARITH_ROUNDING_H
+#define PLUMB_ARITH_ROUNDING_H
+
+#include "arith/formats.h"
+
+enum { PLUMB_BLOCK = 32 };           /* elements that share a ue8m0 scale */
+enum { PLUMB_COMPRESSED_BLOCK = 16 }; /* elements of a compressed key that share an e4m3 scale */
+
+PLUMB_FN float plumb__absolute_max(const float *x, int n) {
+    float most = 0.0f;
+    for (int i = 0; i < n; i++) {
+        float a = plumb__float_of(plumb__bits_of(x[i]) & 0x7FFFFFFFu);
+        most = a > most ? a : most;
+    }
+    return most;
+}
+
+/* Exponent of Q8's scale for a block of 32: the smallest power of two >= amax * fl32(1/448). */
+PLUMB_FN int32_t plumb__q8_exponent(const float *x) {
+    float amax = plumb__absolute_max(x, PLUMB_BLOCK);
+    amax = amax < 1e-4f ? 1e-4f : amax;
+    return plumb__ceil_log2(amax * plumb__float_of(0x3B124925u));
+}
+
+/* Exponent of the index quantiser's scale: smallest power of two >= amax * fl32(1/6). */
+PLUMB_FN int32_t plumb__q4_index_exponent(const float *x) {
+    float amax = plumb__absolute_max(x, PLUMB_BLOCK);
+    float least = 6.0f * 0x1p-126f;
+    amax = amax < least ? least : amax;
+    /* The least input gives a subnormal product, which flushes: its exponent is -126. */
+    float t = amax * plumb__float_of(0x3E2AAAABu);
+    return t < 0x1p-126f ? -126 : plumb__ceil_log2(t);
+}
+
+/* e4m3 scale of a compressed key's block of 16: e4m3(amax / 6), a true division. */
+PLUMB_FN uint8_t plumb__q4_compressed_scale(const float *x) {
+    float amax = plumb__absolute_max(x, PLUMB_COMPRESSED_BLOCK);
+    float least = 6.0f * 0x1p-9f;
+    amax = amax < least ? least : amax;
+    return plumb__e4m3_encode(amax / 6.0f);
+}
+
+/* x / 2^exponent, exact unless it leaves the normal range; two steps because 2^-exponent may not be
+ * a float32. */
+PLUMB_FN float plumb__divide_power(float x, int32_t exponent) {
+    int32_t half = exponent / 2;
+    return x * plumb__power_of_two(-half) * plumb__power_of_two(half - exponent);
+}
+
+#ifdef PLUMB_ROUNDING_OFF
+
+typedef float plumb_act;
+PLUMB_FN float plumb__load(plumb_act a) { return a; }
+PLUMB_FN plumb_act plumb__store(float x) { return x; }
+
+/* Packed rows are plain floats. */
+PLUMB_FN int64_t plumb__window_row_bytes(int64_t dim) { return dim * 4; }
+PLUMB_FN int64_t plumb__compressed_row_bytes(int64_t dim) { return dim * 4; }
+PLUMB_FN int64_t plumb__index_row_bytes(int64_t dim) { return dim * 4; }
+PLUMB_FN void plumb__window_pack(const float *x, int64_t dim, uint8_t *row) {
+    memcpy(row, x, (size_t)dim * 4);
+}
+PLUMB_FN void plumb__window_unpack(const uint8_t *row, int64_t dim, float *x) {
+    memcpy(x, row, (size_t)dim * 4);
+}
+PLUMB_FN void plumb__compressed_pack(const float *x, int64_t dim, uint8_t *row) {
+    plumb__window_pack(x, dim, row);
+}
+PLUMB_FN void plumb__compressed_unpack(const uint8_t *row, int64_t dim, float *x) {
+    plumb__window_unpack(row, dim, x);
+}
+PLUMB_FN void plumb__index_pack(const float *x, int64_t dim, uint8_t *row) {
+    plumb__window_pack(x, dim, row);
+}
+PLUMB_FN void plumb__index_unpack(const uint8_t *row, int64_t dim, float *x) {
+    plumb__window_unpack(row, dim, x);
+}
+
+#else
+
+typedef uint16_t plumb_act;
+PLUMB_FN float plumb__load(plumb_act a) { return plumb__bf16_decode(a); }
+PLUMB_FN plumb_act plumb__store(float x) { return plumb__bf16_encode(x); }
+
+/* Window key: dim e4m3 codes, then dim/32 ue8m0 scales. */
+PLUMB_FN int64_t plumb__window_row_bytes(int64_t dim) { return dim + dim / PLUMB_BLOCK; }
+PLUMB_FN void plumb__window_pack(const float *x, int64_t dim, uint8_t *row) {
+    for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++) {
+        int32_t exponent = plumb__q8_exponent(x + b * PLUMB_BLOCK);
+        for (int64_t i = b * PLUMB_BLOCK; i < (b + 1) * PLUMB_BLOCK; i++)
+            row[i] = plumb__e4m3_encode(plumb__divide_power(x[i], exponent));
+        row[dim + b] = (uint8_t)(exponent + 127);
+    }
+}
+PLUMB_FN void plumb__window_unpack(const uint8_t *row, int64_t dim, float *x) {
+    for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++) {
+        float scale = plumb__power_of_two((int32_t)row[dim + b] - 127);
+        for (int64_t i = b * PLUMB_BLOCK; i < (b + 1) * PLUMB_BLOCK; i++)
+            x[i] = plumb__load(plumb__store(plumb__e4m3_decode(row[i]) * scale));
+    }
+}
+
+/* Compressed key: dim/2 bytes of e2m1 pairs, then dim/16 e4m3 scales. */
+PLUMB_FN int64_t plumb__compressed_row_bytes(int64_t dim) {
+    return dim / 2 + dim / PLUMB_COMPRESSED_BLOCK;
+}
+PLUMB_FN void plumb__compressed_pack(const float *x, int64_t dim, uint8_t *row) {
+    for (int64_t b = 0; b < dim / PLUMB_COMPRESSED_BLOCK; b++) {
+        const float *block = x + b * PLUMB_COMPRESSED_BLOCK;
+        uint8_t code = plumb__q4_compressed_scale(block);
+        float scale = plumb__e4m3_decode(code);
+        for (int64_t i = 0; i < PLUMB_COMPRESSED_BLOCK; i += 2) {
+            uint32_t low = plumb__e2m1_encode(block[i] / scale);
+            uint32_t high = plumb__e2m1_encode(block[i + 1] / scale);
+            row[(b * PLUMB_COMPRESSED_BLOCK + i) / 2] = (uint8_t)(low | high << 4);
+        }
+        row[dim / 2 + b] = code;
+    }
+}
+PLUMB_FN void plumb__compressed_unpack(const uint8_t *row, int64_t dim, float *x) {
+    for (int64_t b = 0; b < dim / PLUMB_COMPRESSED_BLOCK; b++) {
+        float scale = plumb__e4m3_decode(row[dim / 2 + b]);
+        for (int64_t i = b * PLUMB_COMPRESSED_BLOCK; i < (b + 1) * PLUMB_COMPRESSED_BLOCK; i += 2) {
+            x[i] = plumb__load(plumb__store(plumb__e2m1_decode(row[i / 2] & 15) * scale));
+            x[i + 1] = plumb__load(plumb__store(plumb__e2m1_decode(row[i / 2] >> 4) * scale));
+        }
+    }
+}
+
+/* Index key or query: dim/2 bytes of e2m1 pairs, then dim/32 ue8m0 scales. */
+PLUMB_FN int64_t plumb__index_row_bytes(int64_t dim) { return dim / 2 + dim / PLUMB_BLOCK; }
+PLUMB_FN void plumb__index_pack(const float *x, int64_t dim, uint8_t *row) {
+    for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++) {
+        const float *block = x + b * PLUMB_BLOCK;
+        int32_t exponent = plumb__q4_index_exponent(block);
+        for (int64_t i = 0; i < PLUMB_BLOCK; i += 2) {
+            uint32_t low = plumb__e2m1_encode(plumb__divide_power(block[i], exponent));
+            uint32_t high = plumb__e2m1_encode(plumb__divide_power(block[i + 1], exponent));
+            row[(b * PLUMB_BLOCK + i) / 2] = (uint8_t)(low | high << 4);
+        }
+        row[dim / 2 + b] = (uint8_t)(exponent + 127);
+    }
+}
+PLUMB_FN void plumb__index_unpack(const uint8_t *row, int64_t dim, float *x) {
+    for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++) {
+        float scale = plumb__power_of_two((int32_t)row[dim / 2 + b] - 127);
+        for (int64_t i = b * PLUMB_BLOCK; i < (b + 1) * PLUMB_BLOCK; i += 2) {
+            x[i] = plumb__load(plumb__store(plumb__e2m1_decode(row[i / 2] & 15) * scale));
+            x[i + 1] = plumb__load(plumb__store(plumb__e2m1_decode(row[i / 2] >> 4) * scale));
+        }
+    }
+}
+
+#endif
+
+#endif

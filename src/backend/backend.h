@@ -1,0 +1,155 @@
+/* The seam between the network and the machine: about twenty operations on rows of activations.
+ *
+ * model/ calls these and nothing else; a backend knows operations, not models.  Every operation is
+ * defined bit for bit by docs/arithmetic.md, treats rows independently, and so gives the same bits
+ * however rows are grouped.  All pointers are in the backend's memory (`allocate`).
+ *
+ * Conventions: a row of activations is plumb_act[width] (bf16); shapes stand beside every pointer,
+ * slowest first; `rows` is the number of rows of the call.  A non-finite value inside an operation
+ * raises the backend's fault flag, which `check` reports; the values are then meaningless. */
+#ifndef PLUMB_BACKEND_BACKEND_H
+#define PLUMB_BACKEND_BACKEND_H
+
+#include "arith/rounding.h"
+#include "plumb.h"
+
+typedef enum plumb_matrix_type {
+    PLUMB_MATRIX_BF16,
+    PLUMB_MATRIX_F32,
+    PLUMB_MATRIX_FP8, /* e4m3, one ue8m0 scale per 32 x 32 tile: scales [ceil(n/32)][ceil(k/32)] */
+    PLUMB_MATRIX_FP4  /* e2m1 pairs, one ue8m0 scale per 32 of a row: scales [n][k/32] */
+} plumb_matrix_type;
+
+/* A weight [n][k] as it is stored; y = W x. */
+typedef struct plumb_matrix {
+    plumb_matrix_type type;
+    int64_t n, k;
+    const void *codes;
+    const uint8_t *scales;
+} plumb_matrix;
+
+typedef struct plumb_expert {
+    plumb_matrix gate, down, up; /* w1 [inter][hidden], w2 [hidden][inter], w3 [inter][hidden] */
+} plumb_expert;
+
+/* Rows that go through one expert.  A slot is row * slots_per_row + place; outputs are added in
+ * ascending place. */
+typedef struct plumb_expert_group {
+    plumb_expert expert;
+    const int32_t *slots; /* [count] */
+    int64_t count;
+} plumb_expert_group;
+
+/* Activations quantised to e4m3 by blocks of 32, in the backend's own layout. */
+typedef struct plumb_quantized plumb_quantized;
+
+typedef struct plumb_attention_args {
+    const plumb_act *query;     /* [rows][heads][dim] */
+    int64_t heads, dim, window;
+    int64_t position;           /* of row 0 */
+    const uint8_t *ring;        /* [window] packed keys; slot = position mod window */
+    const uint8_t *chunk;       /* [rows] packed keys of the rows themselves */
+    const uint8_t *compressed;  /* packed keys, or NULL */
+    const int32_t *selected;    /* [rows][selected_stride] ascending compressed positions */
+    const int32_t *selected_count; /* [rows] */
+    int64_t selected_stride;
+    const float *sink;          /* [heads] */
+    float scale;                /* fl32(dim^-0.5) */
+    plumb_act *out;             /* [rows][heads][dim] */
+} plumb_attention_args;
+
+typedef struct plumb_index_args {
+    const uint8_t *query;       /* [rows][heads] packed index rows */
+    const float *weight;        /* [rows][heads] */
+    const uint8_t *keys;        /* packed index rows */
+    int64_t heads, dim;
+    int64_t position, ratio;    /* row i sees (position + i + 1) / ratio keys */
+    int64_t top_k;
+    int32_t *selected;          /* [rows][top_k] ascending */
+    int32_t *selected_count;    /* [rows] */
+    /* Candidate pool: built when build_pool, restricting when use_pool, otherwise ignored. */
+    bool build_pool, use_pool;
+    int64_t pool_blocks, block_size;
+    int32_t *pool;              /* [rows][pool_blocks] ascending block numbers */
+    int32_t *pool_count;        /* [rows] */
+} plumb_index_args;
+
+typedef struct plumb_backend plumb_backend;
+
+typedef struct plumb_backend_ops {
+    const char *name;
+    void (*close)(plumb_backend *b);
+    void *(*allocate)(plumb_backend *b, int64_t bytes); /* zeroed; NULL: no memory */
+    void (*release)(plumb_backend *b, void *memory);
+    /* Sets the float environment of the calling thread around a series of operations. */
+    void (*begin)(plumb_backend *b);
+    void (*end)(plumb_backend *b);
+    /* Waits; false once a non-finite value was met since the last check. */
+    bool (*check)(plumb_backend *b);
+
+    /* x [rows][k] -> out; out was made for at least rows * k elements. */
+    int64_t (*quantized_bytes)(plumb_backend *b, int64_t rows, int64_t k);
+    void (*quantize)(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t k,
+                     plumb_quantized *out);
+    /* Section 3: y[rows][n] from quantised x and an FP8 or FP4 matrix. */
+    void (*linear_quantized)(plumb_backend *b, const plumb_quantized *x, int64_t rows,
+                             const plumb_matrix *w, plumb_act *y);
+    /* Section 4: lanes.  x row i starts at x + i * x_stride, y row i at i * y_stride.  Exactly one of
+     * y and y_float is not NULL.  An FP8 matrix is decoded to bf16 first. */
+    void (*linear)(plumb_backend *b, const plumb_act *x, int64_t x_stride, int64_t rows,
+                   const plumb_matrix *w, plumb_act *y, float *y_float, int64_t y_stride);
+    /* y = bf16(w * (x * rsqrt(mean(x^2) + eps))) per row of `width`. */
+    void (*rms_norm)(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t width,
+                     const float *w, float eps, plumb_act *y);
+    /* Rotates the last 2*pairs of each of `heads` vectors of `dim`, in place.  cosine, sine:
+     * [rows][pairs]. */
+    void (*rotate)(plumb_backend *b, plumb_act *x, int64_t rows, int64_t heads, int64_t dim,
+                   int64_t pairs, const float *cosine, const float *sine, bool inverse);
+
+    /* Hyper-connections, model.md 4.2, 4.3.  h [rows][4][hidden]; pre, post [rows][4]; comb
+     * [rows][4][4]; fn [24][4*hidden] F32. */
+    void (*hc_mix)(plumb_backend *b, const plumb_act *h, int64_t rows, int64_t hidden,
+                   const plumb_matrix *fn, const float *base, const float *scale, float norm_eps,
+                   float hc_eps, int64_t iterations, float *pre, float *post, float *comb);
+    void (*hc_collapse)(plumb_backend *b, const plumb_act *h, const float *pre, int64_t rows,
+                        int64_t hidden, plumb_act *x);
+    /* h[k] = bf16(post[k]*a + sum_j comb[j][k]*h[j]), in place. */
+    void (*hc_update)(plumb_backend *b, plumb_act *h, const plumb_act *a, const float *post,
+                      const float *comb, int64_t rows, int64_t hidden);
+
+    /* Packs rows of `dim` into cache rows (section 5). */
+    void (*pack_window)(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t dim,
+                        uint8_t *packed);
+    void (*pack_compressed)(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t dim,
+                            uint8_t *packed);
+    void (*pack_index)(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t dim,
+                       uint8_t *packed);
+    /* Pairs: value, gate [2*pairs][dim] -> latent [pairs][dim] (section 10, compressor pair). */
+    void (*compress_pairs)(plumb_backend *b, const float *value, const float *gate, int64_t pairs,
+                           int64_t dim, plumb_act *latent);
+    void (*attention)(plumb_backend *b, const plumb_attention_args *args, int64_t rows);
+    /* weight = bf16(proj * factor), as float. */
+    void (*index_weights)(plumb_backend *b, const plumb_act *proj, int64_t count, float factor,
+                          float *weight);
+    void (*index_select)(plumb_backend *b, const plumb_index_args *args, int64_t rows);
+
+    /* logits [rows][experts]; ids, weights [rows][k], ascending expert id (model.md 4.8). */
+    void (*route)(plumb_backend *b, const float *logits, const float *bias, int64_t rows,
+                  int64_t experts, int64_t k, float route_scale, int32_t *ids, float *weights);
+    /* slots_per_row = routed + shared; weights [rows * slots_per_row]; out [rows][hidden] is the sum
+     * over a row's slots in ascending place, rounded once (model.md 4.9, arithmetic.md 11). */
+    void (*experts)(plumb_backend *b, const plumb_quantized *x, const plumb_expert_group *groups,
+                    int64_t n_groups, const float *weights, int64_t rows, int64_t slots_per_row,
+                    float limit, plumb_act *out);
+    /* kv [rows][5][hidden]: keys of the four copies, then the value; live [rows] (model.md 5.5). */
+    void (*engram_gate)(plumb_backend *b, plumb_act *h, const plumb_act *kv, const float *query_w,
+                        const float *key_w, const uint8_t *live, int64_t rows, int64_t hidden,
+                        float eps);
+} plumb_backend_ops;
+
+/* Every backend's state begins with its table. */
+struct plumb_backend {
+    const plumb_backend_ops *ops;
+};
+
+#endif
