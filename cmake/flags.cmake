@@ -8,7 +8,7 @@ target_compile_definitions(plumb_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=6
 if(PLUMB_WERROR)
   target_compile_options(plumb_flags INTERFACE -Werror)
 endif()
-if(PLUMB_SANITIZE)
+if(PLUMB_SANITIZE OR PLUMB_FUZZ) # fuzzing without them would miss most faults
   target_compile_options(plumb_flags INTERFACE
     -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(plumb_flags INTERFACE -fsanitize=address,undefined)
