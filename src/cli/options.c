@@ -1,0 +1,328 @@
+/* Parsing against the tables.  Rules: `--name value`, `--name=value` or `-x value`; an option may
+ * stand before or after arguments; `--` ends the options; a lone `-` is an argument; giving an
+ * option twice is a contradiction unless it collects (ID=B).  No abbreviations: a script that
+ * uses one would break when an option is added. */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Options of other builds, recognised so that the answer is better than "unknown". */
+static const char *const other_backends[] = {"--cuda", "--metal"};
+
+typedef struct parse {
+    cli_options *options;
+    char *message; /* one line, filled on failure */
+    size_t size;
+} parse;
+
+static cli_exit refuse(parse *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static cli_exit refuse(parse *p, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    vsnprintf(p->message, p->size, format, list);
+    va_end(list);
+    return CLI_USAGE;
+}
+
+/* ---- Numbers ---- */
+
+bool cli_parse_integer(const char *text, int64_t low, int64_t high, int64_t *value) {
+    const char *digits = text + (*text == '-');
+    if (*digits == '\0' || digits[strspn(digits, "0123456789")] != '\0') return false;
+    errno = 0;
+    long long parsed = strtoll(text, NULL, 10);
+    if (errno != 0 || parsed < low || parsed > high) return false;
+    *value = parsed;
+    return true;
+}
+
+bool cli_parse_number(const char *text, double least, double most, double *value) {
+    /* The spelling is checked first: strtod also takes hexadecimal, "inf", "nan" and spaces. */
+    if (*text == '\0' || text[strspn(text, "0123456789.eE+-")] != '\0') return false;
+    char *end;
+    double parsed = strtod(text, &end);
+    if (*end != '\0' || !isfinite(parsed) || parsed < least || parsed > most) return false;
+    *value = parsed;
+    return true;
+}
+
+static bool parse_seed(const char *text, uint64_t *value) {
+    if (*text == '\0' || text[strspn(text, "0123456789")] != '\0') return false;
+    errno = 0;
+    unsigned long long parsed = strtoull(text, NULL, 10);
+    if (errno != 0) return false;
+    *value = parsed;
+    return true;
+}
+
+static bool parse_level(const char *text, int64_t *value) {
+    static const struct {
+        const char *word;
+        int64_t level;
+    } words[] = {{"low", 50}, {"high", 75}, {"max", 100}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(text, words[i].word) == 0) {
+            *value = words[i].level;
+            return true;
+        }
+    }
+    return cli_parse_integer(text, 0, 100, value);
+}
+
+/* ---- Values ---- */
+
+static cli_exit add_bias(parse *p, const char *text) {
+    cli_options *o = p->options;
+    const char *equals = strchr(text, '=');
+    char id_text[16] = "";
+    if (equals != NULL && (size_t)(equals - text) < sizeof id_text)
+        memcpy(id_text, text, (size_t)(equals - text));
+    int64_t id;
+    double bias;
+    if (!cli_parse_integer(id_text, 0, INT32_MAX, &id) ||
+        !cli_parse_number(equals + 1, -1e9, 1e9, &bias))
+        return refuse(p, "--logit-bias: found '%s', expected ID=B, such as 42=-3.5", text);
+    for (int32_t i = 0; i < o->n_bias; i++) {
+        if (o->bias[i].token == id)
+            return refuse(p, "--logit-bias: token %lld is given twice", (long long)id);
+    }
+    plumb_logit_bias *grown = realloc(o->bias, ((size_t)o->n_bias + 1) * sizeof *grown);
+    if (grown == NULL) return refuse(p, "--logit-bias: no memory");
+    o->bias = grown;
+    o->bias[o->n_bias++] = (plumb_logit_bias){.token = (int32_t)id, .bias = (float)bias};
+    return CLI_OK;
+}
+
+static cli_exit set_value(parse *p, const cli_option *row, const char *text) {
+    void *field = (char *)p->options + row->field;
+    switch (row->kind) {
+    case CLI_FLAG:
+        *(bool *)field = true;
+        return CLI_OK;
+    case CLI_TEXT:
+        *(const char **)field = text;
+        return CLI_OK;
+    case CLI_BIAS:
+        return add_bias(p, text);
+    case CLI_INTEGER:
+        if (cli_parse_integer(text, row->low, row->high, field)) return CLI_OK;
+        return refuse(p, "--%s: found '%s', expected a whole number from %lld to %lld", row->name,
+                      text, (long long)row->low, (long long)row->high);
+    case CLI_SEED:
+        if (parse_seed(text, field)) return CLI_OK;
+        return refuse(p, "--%s: found '%s', expected a whole number from 0 to %llu", row->name,
+                      text, (unsigned long long)UINT64_MAX);
+    case CLI_NUMBER:
+        if (cli_parse_number(text, row->least, row->most, field)) return CLI_OK;
+        return refuse(p, "--%s: found '%s', expected a number from %g to %g", row->name, text,
+                      row->least, row->most);
+    case CLI_LEVEL:
+        if (parse_level(text, field)) return CLI_OK;
+        return refuse(p, "--%s: found '%s', expected 0 to 100, low, high or max", row->name, text);
+    }
+    return refuse(p, "--%s: cannot be set", row->name);
+}
+
+/* ---- Names ---- */
+
+enum { NAME_LIMIT = 32 }; /* longer than any name in the tables */
+
+/* Edits (insert, delete, replace) between two names; NAME_LIMIT when one is too long. */
+static int edit_distance(const char *a, const char *b) {
+    int n = (int)strnlen(a, NAME_LIMIT), m = (int)strnlen(b, NAME_LIMIT);
+    if (n == NAME_LIMIT || m == NAME_LIMIT) return NAME_LIMIT;
+    int row[NAME_LIMIT + 1];
+    for (int j = 0; j <= m; j++) row[j] = j;
+    for (int i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[m];
+}
+
+/* How far `typed` is from `name`; a typed beginning of a name counts as near. */
+static int name_distance(const char *typed, const char *name) {
+    size_t size = strlen(typed);
+    if (size >= 2 && strncmp(typed, name, size) == 0) return 1;
+    return edit_distance(typed, name);
+}
+
+static bool is_near(const char *typed, int distance) {
+    return distance <= 1 + (int)strnlen(typed, NAME_LIMIT) / 3;
+}
+
+const cli_command *cli_command_find(const char *name) {
+    for (int i = 0; i < cli_n_commands; i++)
+        if (strcmp(cli_commands[i].name, name) == 0) return &cli_commands[i];
+    return NULL;
+}
+
+const cli_command *cli_command_nearest(const char *name) {
+    const cli_command *nearest = NULL;
+    int distance = NAME_LIMIT;
+    for (int i = 0; i < cli_n_commands; i++) {
+        int d = name_distance(name, cli_commands[i].name);
+        if (d < distance) {
+            distance = d;
+            nearest = &cli_commands[i];
+        }
+    }
+    return is_near(name, distance) ? nearest : NULL;
+}
+
+static bool row_matches(const cli_option *row, const char *spelling) {
+    if (row->brief != NULL && strcmp(row->brief, spelling) == 0) return true;
+    if (row->alias != NULL && strcmp(row->alias, spelling) == 0) return true;
+    return strncmp(spelling, "--", 2) == 0 && strcmp(row->name, spelling + 2) == 0;
+}
+
+/* Row that `command` (0: any command) knows by `spelling`, or -1. */
+static int find_row(unsigned command, const char *spelling) {
+    for (int i = 0; i < cli_n_options; i++) {
+        const cli_option *row = &cli_option_rows[i];
+        if ((command == 0 || (row->commands & command) != 0) && row_matches(row, spelling)) return i;
+    }
+    return -1;
+}
+
+static cli_exit refuse_unknown(parse *p, const char *spelling) {
+    unsigned command = (unsigned)p->options->command->bit;
+    for (size_t i = 0; i < sizeof other_backends / sizeof other_backends[0]; i++) {
+        if (strcmp(spelling, other_backends[i]) == 0)
+            return refuse(p, "%s is not supported in this build: it computes on the CPU", spelling);
+    }
+    if (find_row(0, spelling) >= 0)
+        return refuse(p, "%s is not an option of this command", spelling);
+    const char *nearest = NULL, *typed = spelling + strspn(spelling, "-");
+    int distance = NAME_LIMIT;
+    for (int i = 0; i < cli_n_options; i++) {
+        if ((cli_option_rows[i].commands & command) == 0) continue;
+        int d = name_distance(typed, cli_option_rows[i].name);
+        if (d < distance) {
+            distance = d;
+            nearest = cli_option_rows[i].name;
+        }
+    }
+    if (nearest != NULL && is_near(typed, distance))
+        return refuse(p, "unknown option %s; did you mean --%s?", spelling, nearest);
+    return refuse(p, "unknown option %s", spelling);
+}
+
+/* ---- The whole line ---- */
+
+/* Takes the option at argv[*at], and its value, and moves *at to the last word used. */
+static cli_exit take_option(parse *p, int argc, char **argv, int *at) {
+    char spelling[64];
+    const char *word = argv[*at];
+    const char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    size_t size = equals != NULL ? (size_t)(equals - word) : strlen(word);
+    snprintf(spelling, sizeof spelling, "%.*s", (int)(size < sizeof spelling ? size : sizeof spelling - 1),
+             word);
+    int index = size < sizeof spelling ? find_row((unsigned)p->options->command->bit, spelling) : -1;
+    if (index < 0) return refuse_unknown(p, spelling);
+
+    const cli_option *row = &cli_option_rows[index];
+    uint64_t bit = UINT64_C(1) << index;
+    if ((p->options->given & bit) != 0 && row->kind != CLI_BIAS)
+        return refuse(p, "--%s is given twice", row->name);
+    p->options->given |= bit;
+
+    if (row->kind == CLI_FLAG) {
+        if (equals != NULL) return refuse(p, "--%s takes no value", row->name);
+        return set_value(p, row, NULL);
+    }
+    if (equals != NULL) return set_value(p, row, equals + 1);
+    if (*at + 1 >= argc) return refuse(p, "--%s needs a value: %s", row->name, row->value);
+    return set_value(p, row, argv[++*at]);
+}
+
+/* True if the space-separated list holds the name. */
+static bool list_has(const char *list, const char *name) {
+    size_t size = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)) != NULL; at += size) {
+        bool starts = at == list || at[-1] == ' ';
+        if (starts && (at[size] == ' ' || at[size] == '\0')) return true;
+    }
+    return false;
+}
+
+static cli_exit check_exclusions(parse *p) {
+    uint64_t given = p->options->given;
+    for (int i = 0; i < cli_n_options; i++) {
+        const char *excludes = cli_option_rows[i].excludes;
+        if ((given >> i & 1) == 0 || excludes == NULL) continue;
+        for (int j = 0; j < cli_n_options; j++) {
+            if ((given >> j & 1) != 0 && list_has(excludes, cli_option_rows[j].name))
+                return refuse(p, "--%s and --%s exclude each other", cli_option_rows[i].name,
+                              cli_option_rows[j].name);
+        }
+    }
+    return CLI_OK;
+}
+
+static const char *environment(const char *name) {
+    const char *value = getenv(name);
+    return value != NULL && *value != '\0' ? value : NULL;
+}
+
+static cli_exit set_presets(parse *p) {
+    unsigned command = (unsigned)p->options->command->bit;
+    for (int i = 0; i < cli_n_options; i++) {
+        const cli_option *row = &cli_option_rows[i];
+        if ((row->commands & command) == 0 || row->preset == NULL) continue;
+        cli_exit status = set_value(p, row, row->preset);
+        if (status != CLI_OK) return status;
+    }
+    return CLI_OK;
+}
+
+cli_exit cli_options_parse(const cli_command *command, int argc, char **argv, cli_options *options,
+                           char *message, size_t size) {
+    _Static_assert(sizeof(options->given) * CHAR_BIT == 64, "one bit per row of the table");
+    *options = (cli_options){.command = command,
+                             .no_color = environment("NO_COLOR") != NULL,
+                             .home = environment("HOME"),
+                             .hf_home = environment("HF_HOME")};
+    parse p = {.options = options, .message = message, .size = size};
+    options->arguments = calloc((size_t)argc + 1, sizeof *options->arguments);
+    if (options->arguments == NULL) return refuse(&p, "no memory");
+    cli_exit status = set_presets(&p);
+    bool ended = false;
+    for (int at = 0; at < argc && status == CLI_OK; at++) {
+        const char *word = argv[at];
+        if (ended || word[0] != '-' || word[1] == '\0') options->arguments[options->n_arguments++] = word;
+        else if (strcmp(word, "--") == 0) ended = true;
+        else status = take_option(&p, argc, argv, &at);
+    }
+    if (status != CLI_OK || options->help) return status;
+    if (options->n_arguments > command->most_arguments)
+        return refuse(&p, "unexpected argument '%s'", options->arguments[command->most_arguments]);
+    if (options->n_arguments < command->least_arguments)
+        return refuse(&p, "expected: plumb %s %s", command->name, command->synopsis);
+    return check_exclusions(&p);
+}
+
+void cli_options_free(cli_options *options) {
+    free(options->arguments);
+    free(options->bias);
+    *options = (cli_options){0};
+}
+
+bool cli_option_given(const cli_options *options, const char *name) {
+    for (int i = 0; i < cli_n_options; i++)
+        if ((options->given >> i & 1) != 0 && strcmp(cli_option_rows[i].name, name) == 0) return true;
+    return false;
+}

@@ -1,0 +1,102 @@
+/* The one table of options.  Order here is the order of --help. */
+#include "cli/options.h"
+
+#define FIELD(member) offsetof(cli_options, member)
+
+enum {
+    GENERATES = CLI_CHAT | CLI_COMPLETE,
+    EVALUATES = GENERATES | CLI_LOGITS,
+    LOADS = EVALUATES | CLI_TOKENIZE,
+    EVERYONE = ~0
+};
+
+const cli_option cli_option_rows[] = {
+    /* the model and the machine */
+    {.name = "model", .brief = "-m", .value = "MODEL", .kind = CLI_TEXT, .field = FIELD(model),
+     .commands = LOADS,
+     .help = "folder with config.json and safetensors, or the id of a model in the Hugging Face "
+             "cache (default: the demo model that comes with plumb)"},
+    {.name = "ctx", .brief = "-c", .value = "N", .kind = CLI_INTEGER, .field = FIELD(context),
+     .low = 1, .high = INT64_C(1) << 24, .commands = EVALUATES,
+     .help = "most positions the session may hold (default: the model's maximum)"},
+    {.name = "threads", .brief = "-t", .value = "N", .kind = CLI_INTEGER, .field = FIELD(threads),
+     .low = 1, .high = 1024, .commands = EVALUATES,
+     .help = "threads that compute (default: one per core); never changes a result"},
+    {.name = "prefill-chunk", .alias = "--chunk", .value = "N", .kind = CLI_INTEGER,
+     .field = FIELD(chunk), .low = 1, .high = INT64_C(1) << 20, .commands = EVALUATES,
+     .help = "most tokens evaluated at once; never changes a result"},
+    {.name = "cpu", .kind = CLI_FLAG, .field = FIELD(cpu), .commands = EVALUATES,
+     .help = "compute on the CPU, the only backend of this build"},
+
+    /* what to say */
+    {.name = "prompt", .brief = "-p", .value = "TEXT", .kind = CLI_TEXT, .field = FIELD(prompt),
+     .excludes = "prompt-file", .commands = GENERATES, .help = "the prompt"},
+    {.name = "prompt-file", .value = "FILE", .kind = CLI_TEXT, .field = FIELD(prompt_file),
+     .commands = GENERATES, .help = "read the prompt from FILE (- is standard input)"},
+    {.name = "system", .brief = "-sys", .value = "TEXT", .kind = CLI_TEXT, .field = FIELD(system),
+     .commands = CLI_CHAT, .help = "system message at the start of the conversation"},
+    {.name = "tokens", .brief = "-n", .value = "N", .kind = CLI_INTEGER, .field = FIELD(n_tokens),
+     .low = 1, .high = INT64_C(1) << 24, .commands = GENERATES,
+     .help = "most tokens of one answer (default: until the model ends it)"},
+    {.name = "think-level", .value = "LEVEL", .kind = CLI_LEVEL, .field = FIELD(think_level),
+     .preset = "75", .commands = CLI_CHAT,
+     .help = "how thoroughly to think before answering, 0 to 100, or low (50), high (75), max "
+             "(100); 0 answers at once"},
+    {.name = "nothink", .kind = CLI_FLAG, .field = FIELD(nothink), .excludes = "think-level",
+     .commands = CLI_CHAT, .help = "answer at once, as --think-level 0"},
+
+    /* how to choose tokens */
+    {.name = "temp", .value = "T", .kind = CLI_NUMBER, .field = FIELD(temperature), .least = 0,
+     .most = 100, .preset = "1", .commands = GENERATES,
+     .help = "sampling temperature; 0 always takes the likeliest token"},
+    {.name = "top-p", .value = "P", .kind = CLI_NUMBER, .field = FIELD(top_p), .least = 0,
+     .most = 1, .preset = "0.95", .commands = GENERATES,
+     .help = "sample from the likeliest tokens that together reach probability P"},
+    {.name = "top-k", .value = "K", .kind = CLI_INTEGER, .field = FIELD(top_k), .low = 0,
+     .high = INT32_MAX, .preset = "0", .commands = GENERATES,
+     .help = "sample from the K likeliest tokens; 0 is off"},
+    {.name = "min-p", .value = "P", .kind = CLI_NUMBER, .field = FIELD(min_p), .least = 0,
+     .most = 1, .preset = "0", .commands = GENERATES,
+     .help = "drop tokens less likely than P times the likeliest; 0 is off"},
+    {.name = "seed", .value = "N", .kind = CLI_SEED, .field = FIELD(seed), .preset = "0",
+     .commands = GENERATES,
+     .help = "seed of the sampler: the same seed gives the same text on every machine"},
+    {.name = "logit-bias", .value = "ID=B", .kind = CLI_BIAS, .field = FIELD(bias),
+     .commands = GENERATES, .help = "add B to the logit of token ID; may be repeated"},
+    {.name = "logprobs", .value = "N", .kind = CLI_INTEGER, .field = FIELD(logprobs), .low = 0,
+     .high = 64, .commands = CLI_COMPLETE,
+     .help = "print one JSON line per token with its log-probability and the N best ones instead "
+             "of text"},
+
+    /* logits */
+    {.name = "tokens-file", .value = "IDS", .kind = CLI_TEXT, .field = FIELD(tokens_file),
+     .commands = CLI_LOGITS, .help = "token ids separated by white space (- is standard input)"},
+    {.name = "out", .value = "FILE", .kind = CLI_TEXT, .field = FIELD(out), .commands = CLI_LOGITS,
+     .help = "where the logits go; written whole or not at all"},
+    {.name = "from", .value = "N", .kind = CLI_INTEGER, .field = FIELD(from), .low = 0,
+     .high = INT64_C(1) << 24, .preset = "0", .commands = CLI_LOGITS,
+     .help = "first position whose logits are written"},
+    {.name = "decode-from", .value = "N", .kind = CLI_INTEGER, .field = FIELD(decode_from),
+     .low = 0, .high = INT64_C(1) << 24, .commands = CLI_LOGITS,
+     .help = "feed positions from N on one at a time (default: none)"},
+
+    /* tokenize */
+    {.name = "file", .value = "FILE", .kind = CLI_TEXT, .field = FIELD(text_file),
+     .commands = CLI_TOKENIZE, .help = "read the text or the ids from FILE (- is standard input)"},
+    {.name = "decode", .kind = CLI_FLAG, .field = FIELD(decode), .excludes = "added count",
+     .commands = CLI_TOKENIZE, .help = "ids to text"},
+    {.name = "added", .kind = CLI_FLAG, .field = FIELD(added), .commands = CLI_TOKENIZE,
+     .help = "let control tokens such as <think> match inside the text"},
+    {.name = "count", .kind = CLI_FLAG, .field = FIELD(count), .commands = CLI_TOKENIZE,
+     .help = "print the number of ids instead of the ids"},
+
+    /* every command */
+    {.name = "quiet", .brief = "-q", .kind = CLI_FLAG, .field = FIELD(quiet), .commands = EVALUATES,
+     .help = "no log, progress or speed on standard error"},
+    {.name = "man", .kind = CLI_FLAG, .field = FIELD(man), .commands = CLI_HELP,
+     .help = "print the manual page as man(7) source"},
+    {.name = "help", .brief = "-h", .kind = CLI_FLAG, .field = FIELD(help),
+     .commands = (unsigned)EVERYONE, .help = "show this help"},
+};
+
+const int cli_n_options = (int)(sizeof cli_option_rows / sizeof cli_option_rows[0]);

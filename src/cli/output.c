@@ -1,0 +1,65 @@
+/* Standard output with one remembered failure; see output.h. */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* errno of the first failed write.  The standard streams are the process's own, so is this. */
+static int output_error;
+
+static bool keep_error(bool ok) {
+    if (!ok && output_error == 0) output_error = errno != 0 ? errno : EIO;
+    return output_error == 0;
+}
+
+bool cli_write(const void *bytes, size_t size) {
+    if (output_error != 0) return false;
+    return keep_error(fwrite(bytes, 1, size, stdout) == size);
+}
+
+bool cli_print(const char *format, ...) {
+    if (output_error != 0) return false;
+    va_list list;
+    va_start(list, format);
+    int written = vprintf(format, list);
+    va_end(list);
+    return keep_error(written >= 0);
+}
+
+bool cli_output_flush(void) {
+    if (output_error != 0) return false;
+    return keep_error(fflush(stdout) == 0);
+}
+
+int cli_output_finish(int status) {
+    cli_output_flush();
+    if (output_error == 0) return status;
+    if (output_error != EPIPE)
+        fprintf(stderr, "plumb: standard output: %s\n", strerror(output_error));
+    return status == CLI_OK ? CLI_FAILED : status;
+}
+
+void cli_complain(const cli_options *options, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    fprintf(stderr, "plumb %s: ", options->command->name);
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+    va_end(list);
+}
+
+int cli_report(const cli_options *options, const plumb_error *err) {
+    if (err->status == PLUMB_ERROR_CANCELLED) return CLI_INTERRUPTED;
+    char line[1024];
+    plumb_error_line(err, line, sizeof line);
+    cli_complain(options, "%s", line);
+    return CLI_FAILED;
+}
+
+void cli_log(void *user, plumb_log_level level, const char *line) {
+    const cli_options *options = user;
+    if (options->quiet && level == PLUMB_LOG_INFO) return;
+    cli_complain(options, "%s%s", level == PLUMB_LOG_WARNING ? "warning: " : "", line);
+}

@@ -1,0 +1,25 @@
+/* Where words go: results to standard output, everything else to standard error.
+ *
+ * A reader that closes the pipe early is no fault worth a message: the first failed write is
+ * remembered, later ones do nothing, and cli_output_finish decides the exit status. */
+#ifndef PLUMB_CLI_OUTPUT_H
+#define PLUMB_CLI_OUTPUT_H
+
+#include "cli/options.h"
+
+/* To standard output; false once a write has failed. */
+bool cli_write(const void *bytes, size_t size);
+bool cli_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool cli_output_flush(void);
+/* Flushes and turns CLI_OK into CLI_FAILED if standard output could not take everything. */
+int cli_output_finish(int status);
+
+/* To standard error, with "plumb COMMAND: " before and a newline after. */
+void cli_complain(const cli_options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Prints a library error and returns the exit status that it means. */
+int cli_report(const cli_options *options, const plumb_error *err);
+/* A plumb_log_fn; `user` is the cli_options. */
+void cli_log(void *user, plumb_log_level level, const char *line);
+
+#endif
