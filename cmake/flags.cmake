@@ -1,8 +1,10 @@
 # Flags that every object of the project is compiled with.
 add_library(plumb_flags INTERFACE)
-# The arithmetic contract: no contraction, no fast maths.  -fno-math-errno changes no value.
+# The arithmetic contract: no contraction, no fast maths.  -fno-math-errno and -fno-trapping-math
+# (clang's default) change no value: nobody reads errno or the exception flags, and gcc may then
+# turn the selects of src/arith into vector blends.
 target_compile_options(plumb_flags INTERFACE
-  -ffp-contract=off -fno-math-errno -fno-strict-aliasing
+  -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes -Wvla)
 target_compile_definitions(plumb_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
 if(PLUMB_WERROR)
