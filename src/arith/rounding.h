@@ -13,13 +13,14 @@
 enum { PLUMB_BLOCK = 32 };           /* elements that share a ue8m0 scale */
 enum { PLUMB_COMPRESSED_BLOCK = 16 }; /* elements of a compressed key that share an e4m3 scale */
 
+/* Largest magnitude, compared as integers: the order of floats, with NaN above everything. */
 PLUMB_FN float plumb__absolute_max(const float *x, int n) {
-    float most = 0.0f;
+    uint32_t most = 0;
     for (int i = 0; i < n; i++) {
-        float a = plumb__float_of(plumb__bits_of(x[i]) & 0x7FFFFFFFu);
+        uint32_t a = plumb__bits_of(x[i]) & 0x7FFFFFFFu;
         most = a > most ? a : most;
     }
-    return most;
+    return plumb__float_of(most);
 }
 
 /* Exponent of Q8's scale for a block of 32: the smallest power of two >= amax * fl32(1/448). */
@@ -34,9 +35,7 @@ PLUMB_FN int32_t plumb__q4_index_exponent(const float *x) {
     float amax = plumb__absolute_max(x, PLUMB_BLOCK);
     float least = 6.0f * 0x1p-126f;
     amax = amax < least ? least : amax;
-    /* The least input gives a subnormal product, which flushes: its exponent is -126. */
-    float t = amax * plumb__float_of(0x3E2AAAABu);
-    return t < 0x1p-126f ? -126 : plumb__ceil_log2(t);
+    return plumb__ceil_log2(amax * plumb__float_of(0x3E2AAAABu));
 }
 
 /* e4m3 scale of a compressed key's block of 16: e4m3(amax / 6), a true division. */
@@ -47,11 +46,10 @@ PLUMB_FN uint8_t plumb__q4_compressed_scale(const float *x) {
     return plumb__e4m3_encode(amax / 6.0f);
 }
 
-/* x / 2^exponent, exact unless it leaves the normal range; two steps because 2^-exponent may not be
- * a float32. */
+/* x / 2^exponent for the exponents above, all within +-126: the reciprocal is a float32 and the
+ * product exact, or so small beside the block's maximum that it is encoded as zero. */
 PLUMB_FN float plumb__divide_power(float x, int32_t exponent) {
-    int32_t half = exponent / 2;
-    return x * plumb__power_of_two(-half) * plumb__power_of_two(half - exponent);
+    return x * plumb__power_of_two(-exponent);
 }
 
 #ifdef PLUMB_ROUNDING_OFF

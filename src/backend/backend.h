@@ -84,8 +84,9 @@ typedef struct plumb_backend_ops {
     /* Sets the float environment of the calling thread around a series of operations. */
     void (*begin)(plumb_backend *b);
     void (*end)(plumb_backend *b);
-    /* Waits; false once a non-finite value was met since the last check. */
-    bool (*check)(plumb_backend *b);
+    /* Waits for all operations.  PLUMB_ERROR_VALUE when one met a non-finite value since the last
+     * check, PLUMB_ERROR_MEMORY when one had no scratch memory. */
+    plumb_status (*check)(plumb_backend *b);
 
     /* x [rows][k] -> out; out was made for at least rows * k elements. */
     int64_t (*quantized_bytes)(plumb_backend *b, int64_t rows, int64_t k);
@@ -144,7 +145,7 @@ typedef struct plumb_backend_ops {
     /* kv [rows][5][hidden]: keys of the four copies, then the value; live [rows] (model.md 5.5). */
     void (*engram_gate)(plumb_backend *b, plumb_act *h, const plumb_act *kv, const float *query_w,
                         const float *key_w, const uint8_t *live, int64_t rows, int64_t hidden,
-                        float eps);
+                        float eps, float factor /* fl32(hidden^-0.5) */);
 } plumb_backend_ops;
 
 /* Every backend's state begins with its table. */

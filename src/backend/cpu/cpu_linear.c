@@ -1,0 +1,259 @@
+/* Linear operations and experts on threads: output columns are split, rows are not, so that every
+ * thread reads its own share of the weights once. */
+#include "backend/cpu/cpu_backend.h"
+
+static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+/* A quantised batch: high [rows][k], low [rows][k], exponent [rows][k/32], and with rounding off
+ * value [rows][k]; each row's planes lie together. */
+static int64_t quantized_row_bytes(int64_t k) {
+    int64_t bytes = 4 * k + k / PLUMB_BLOCK * 4;
+#ifdef PLUMB_ROUNDING_OFF
+    bytes += 4 * k;
+#endif
+    return round_up(bytes, 64);
+}
+
+int64_t plumb__cpu_quantized_bytes(int64_t rows, int64_t k) {
+    return rows * quantized_row_bytes(k);
+}
+
+plumb_quantized_row plumb__cpu_quantized_row(const plumb_quantized *q, int64_t k, int64_t i) {
+    char *row = (char *)(uintptr_t)q + i * quantized_row_bytes(k);
+    plumb_quantized_row view = {.high = (int16_t *)(void *)row};
+    view.low = view.high + k;
+    view.exponent = (int32_t *)(void *)(view.low + k);
+    view.value = (float *)(void *)(view.exponent + k / PLUMB_BLOCK);
+    return view;
+}
+
+typedef struct quantize_job {
+    plumb_cpu_backend *cpu;
+    const plumb_act *x;
+    int64_t k;
+    plumb_quantized *out;
+} quantize_job;
+
+static void quantize_rows(void *arg, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    quantize_job *job = arg;
+    bool finite = true;
+    for (int64_t i = begin; i < end; i++)
+        finite &= job->cpu->kernels->quantize_row(job->x + i * job->k, job->k,
+                                                  plumb__cpu_quantized_row(job->out, job->k, i));
+    if (!finite) plumb__cpu_fault(job->cpu, PLUMB_ERROR_VALUE);
+}
+
+void plumb__cpu_quantize(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t k,
+                         plumb_quantized *out) {
+    plumb_cpu_backend *cpu = (plumb_cpu_backend *)b;
+    quantize_job job = {cpu, x, k, out};
+    plumb__pool_run(cpu->pool, rows, plumb__cpu_grain(8 * k), quantize_rows, &job);
+}
+
+/* ---- Quantised weights ------------------------------------------------------------------- */
+
+typedef struct quantized_job {
+    plumb_cpu_backend *cpu;
+    const plumb_quantized_row *x;
+    int64_t rows;
+    const plumb_matrix *w;
+    plumb_act *y;
+} quantized_job;
+
+static void quantized_columns(void *arg, int64_t begin, int64_t end, int thread) {
+    quantized_job *job = arg;
+    void *scratch = plumb__cpu_scratch(job->cpu, thread, plumb__linear_scratch_bytes(job->w->k));
+    if (!scratch) return;
+    if (!job->cpu->kernels->linear_quantized(job->x, job->rows, job->w, begin, end, job->y,
+                                             job->w->n, scratch))
+        plumb__cpu_fault(job->cpu, PLUMB_ERROR_VALUE);
+}
+
+void plumb__cpu_linear_quantized(plumb_backend *b, const plumb_quantized *x, int64_t rows,
+                                 const plumb_matrix *w, plumb_act *y) {
+    plumb_cpu_backend *cpu = (plumb_cpu_backend *)b;
+    plumb_quantized_row *views =
+        plumb__cpu_work_buffer(cpu, PLUMB_WORK_ROWS, rows * (int64_t)sizeof *views);
+    if (!views) return;
+    for (int64_t i = 0; i < rows; i++) views[i] = plumb__cpu_quantized_row(x, w->k, i);
+    quantized_job job = {cpu, views, rows, w, y};
+    plumb__pool_run(cpu->pool, w->n, plumb__cpu_grain(rows * w->k), quantized_columns, &job);
+}
+
+/* ---- Lanes --------------------------------------------------------------------------------- */
+
+typedef struct lanes_job {
+    plumb_cpu_backend *cpu;
+    const plumb_act *x;
+    float *wide; /* [rows][k] */
+    int64_t x_stride, rows;
+    const plumb_matrix *w;
+    plumb_act *y;
+    float *y_float;
+    int64_t y_stride;
+} lanes_job;
+
+static void widen_rows(void *arg, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    lanes_job *job = arg;
+    int64_t k = job->w->k;
+    for (int64_t i = begin; i < end; i++)
+        job->cpu->kernels->widen(job->x + i * job->x_stride, k, job->wide + i * k);
+}
+
+static void lanes_columns(void *arg, int64_t begin, int64_t end, int thread) {
+    lanes_job *job = arg;
+    int64_t k = job->w->k;
+    void *scratch = plumb__cpu_scratch(job->cpu, thread, plumb__linear_scratch_bytes(k));
+    if (!scratch) return;
+    if (!job->cpu->kernels->linear(job->wide, k, job->rows, job->w, begin, end, job->y,
+                                   job->y_float, job->y_stride, scratch))
+        plumb__cpu_fault(job->cpu, PLUMB_ERROR_VALUE);
+}
+
+void plumb__cpu_linear(plumb_backend *b, const plumb_act *x, int64_t x_stride, int64_t rows,
+                       const plumb_matrix *w, plumb_act *y, float *y_float, int64_t y_stride) {
+    plumb_cpu_backend *cpu = (plumb_cpu_backend *)b;
+    float *wide = plumb__cpu_work_buffer(cpu, PLUMB_WORK_WIDE, rows * w->k * (int64_t)sizeof *wide);
+    if (!wide) return;
+    lanes_job job = {cpu, x, wide, x_stride, rows, w, y, y_float, y_stride};
+    plumb__pool_run(cpu->pool, rows, plumb__cpu_grain(w->k), widen_rows, &job);
+    plumb__pool_run(cpu->pool, w->n, plumb__cpu_grain(rows * w->k), lanes_columns, &job);
+}
+
+/* ---- Experts ---------------------------------------------------------------------------------
+ * Slots are visited group by group; `place` is a slot's number in that order.  Four passes, each
+ * over all groups at once so that a thread is never idle while another finishes an expert. */
+
+typedef struct experts_job {
+    plumb_cpu_backend *cpu;
+    const plumb_expert_group *groups;
+    int64_t n_groups, slots_per_row, hidden, inter;
+    const float *weights;
+    float limit;
+    const plumb_quantized_row *x; /* [places] the row of each slot */
+    plumb_act *gate, *up;         /* [places][inter]; gate becomes t */
+    plumb_quantized *t;           /* [places][inter] */
+    plumb_quantized_row *t_rows;  /* [places] */
+    plumb_act *y;                 /* [places][hidden] */
+    int64_t *first;               /* [n_groups] first place of the group */
+    const plumb_act **output;     /* [slots] where the slot's output lies */
+    plumb_act *out;
+} experts_job;
+
+typedef void (*group_part)(experts_job *job, int64_t group, int64_t begin, int64_t end,
+                           void *scratch);
+
+/* Calls part for each group's share of items [begin, end), `width` items to a group. */
+static void for_groups(experts_job *job, int64_t begin, int64_t end, int64_t width, int64_t k,
+                       int thread, group_part part) {
+    void *scratch = plumb__cpu_scratch(job->cpu, thread, plumb__linear_scratch_bytes(k));
+    if (!scratch) return;
+    while (begin < end) {
+        int64_t group = begin / width, from = begin % width;
+        int64_t count = width - from < end - begin ? width - from : end - begin;
+        part(job, group, from, from + count, scratch);
+        begin += count;
+    }
+}
+
+static void gate_up_part(experts_job *job, int64_t group, int64_t begin, int64_t end,
+                         void *scratch) {
+    const plumb_expert_group *g = &job->groups[group];
+    int64_t place = job->first[group];
+    const plumb_cpu_kernels *kernels = job->cpu->kernels;
+    bool finite = kernels->linear_quantized(job->x + place, g->count, &g->expert.gate, begin, end,
+                                            job->gate + place * job->inter, job->inter, scratch);
+    finite &= kernels->linear_quantized(job->x + place, g->count, &g->expert.up, begin, end,
+                                        job->up + place * job->inter, job->inter, scratch);
+    if (!finite) plumb__cpu_fault(job->cpu, PLUMB_ERROR_VALUE);
+}
+
+static void down_part(experts_job *job, int64_t group, int64_t begin, int64_t end, void *scratch) {
+    const plumb_expert_group *g = &job->groups[group];
+    int64_t place = job->first[group];
+    if (!job->cpu->kernels->linear_quantized(job->t_rows + place, g->count, &g->expert.down, begin,
+                                             end, job->y + place * job->hidden, job->hidden,
+                                             scratch))
+        plumb__cpu_fault(job->cpu, PLUMB_ERROR_VALUE);
+}
+
+static void gate_up(void *arg, int64_t begin, int64_t end, int thread) {
+    experts_job *job = arg;
+    for_groups(job, begin, end, job->inter, job->hidden, thread, gate_up_part);
+}
+
+static void down(void *arg, int64_t begin, int64_t end, int thread) {
+    experts_job *job = arg;
+    for_groups(job, begin, end, job->hidden, job->inter, thread, down_part);
+}
+
+/* Places of groups [begin, end): gated product times route weight, quantised for `down`. */
+static void activate(void *arg, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    experts_job *job = arg;
+    bool finite = true;
+    for (int64_t group = begin; group < end; group++)
+        for (int64_t i = 0; i < job->groups[group].count; i++) {
+            int64_t place = job->first[group] + i;
+            plumb_act *t = job->gate + place * job->inter;
+            job->cpu->kernels->swiglu(t, job->up + place * job->inter,
+                                      job->weights[job->groups[group].slots[i]], job->limit,
+                                      job->inter, t);
+            finite &= job->cpu->kernels->quantize_row(t, job->inter, job->t_rows[place]);
+        }
+    if (!finite) plumb__cpu_fault(job->cpu, PLUMB_ERROR_VALUE);
+}
+
+static void add_outputs(void *arg, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    experts_job *job = arg;
+    for (int64_t row = begin; row < end; row++)
+        job->cpu->kernels->moe_sum(job->output + row * job->slots_per_row, job->slots_per_row,
+                                   job->hidden, job->out + row * job->hidden);
+}
+
+/* Points every buffer of the job into the backend's work memory and lays out the places. */
+static bool plan_experts(experts_job *job, const plumb_quantized *x, int64_t rows) {
+    plumb_cpu_backend *cpu = job->cpu;
+    int64_t slots = rows * job->slots_per_row, act = (int64_t)sizeof(plumb_act);
+    plumb_quantized_row *views = plumb__cpu_work_buffer(
+        cpu, PLUMB_WORK_ROWS, 2 * slots * (int64_t)sizeof *views);
+    job->gate = plumb__cpu_work_buffer(cpu, PLUMB_WORK_GATE, slots * job->inter * act);
+    job->up = plumb__cpu_work_buffer(cpu, PLUMB_WORK_UP, slots * job->inter * act);
+    job->t = plumb__cpu_work_buffer(cpu, PLUMB_WORK_QUANTIZED,
+                                    plumb__cpu_quantized_bytes(slots, job->inter));
+    job->y = plumb__cpu_work_buffer(cpu, PLUMB_WORK_OUTPUT, slots * job->hidden * act);
+    job->first = plumb__cpu_work_buffer(cpu, PLUMB_WORK_PLACES, (job->n_groups + slots) * 8);
+    if (!views || !job->gate || !job->up || !job->t || !job->y || !job->first) return false;
+    job->x = views;
+    job->t_rows = views + slots;
+    job->output = (const plumb_act **)(void *)(job->first + job->n_groups);
+    int64_t place = 0;
+    for (int64_t g = 0; g < job->n_groups; g++) {
+        job->first[g] = place;
+        for (int64_t i = 0; i < job->groups[g].count; i++, place++) {
+            int64_t slot = job->groups[g].slots[i];
+            views[place] = plumb__cpu_quantized_row(x, job->hidden, slot / job->slots_per_row);
+            job->t_rows[place] = plumb__cpu_quantized_row(job->t, job->inter, place);
+            job->output[slot] = job->y + place * job->hidden;
+        }
+    }
+    return true;
+}
+
+void plumb__cpu_experts(plumb_backend *b, const plumb_quantized *x,
+                        const plumb_expert_group *groups, int64_t n_groups, const float *weights,
+                        int64_t rows, int64_t slots_per_row, float limit, plumb_act *out) {
+    experts_job job = {.cpu = (plumb_cpu_backend *)b, .groups = groups, .n_groups = n_groups,
+                       .slots_per_row = slots_per_row, .hidden = groups[0].expert.gate.k,
+                       .inter = groups[0].expert.gate.n, .weights = weights, .limit = limit,
+                       .out = out};
+    if (!plan_experts(&job, x, rows)) return;
+    plumb_pool *pool = job.cpu->pool;
+    plumb__pool_run(pool, n_groups * job.inter, plumb__cpu_grain(job.hidden), gate_up, &job);
+    plumb__pool_run(pool, n_groups, plumb__cpu_grain(8 * job.inter), activate, &job);
+    plumb__pool_run(pool, n_groups * job.hidden, plumb__cpu_grain(job.inter), down, &job);
+    plumb__pool_run(pool, rows, plumb__cpu_grain(slots_per_row * job.hidden), add_outputs, &job);
+}

@@ -1,0 +1,57 @@
+/* Router, gated activation and sum of the mixture of experts, one row (model.md 4.8, 4.9). */
+#include "arith/functions.h"
+#include "backend/cpu/kernels/kernels.h"
+
+/* The k best of score + bias, larger first, equal: smaller id; returned in ascending id.  The bias
+ * selects and never weighs.  scratch: [2][experts]. */
+bool PLUMB_KERNEL(route)(const float *logits, const float *bias, int64_t experts, int64_t k,
+                         float route_scale, int32_t *ids, float *weights, float *scratch) {
+    float *score = scratch, *biased = scratch + experts;
+    bool finite = true;
+    for (int64_t e = 0; e < experts; e++) {
+        score[e] = plumb__sqrt(plumb__softplus(logits[e]));
+        biased[e] = score[e] + bias[e];
+        finite &= (plumb__bits_of(biased[e]) & 0x7F800000u) != 0x7F800000u;
+    }
+    for (int64_t i = 0; i < k; i++) {
+        int64_t best = -1;
+        for (int64_t e = 0; e < experts; e++) {
+            bool taken = false;
+            for (int64_t j = 0; j < i; j++) taken |= ids[j] == e;
+            if (!taken && (best < 0 || biased[e] > biased[best])) best = e;
+        }
+        ids[i] = (int32_t)best;
+    }
+    for (int64_t i = 1; i < k; i++) /* insertion sort: k is small */
+        for (int64_t j = i; j > 0 && ids[j - 1] > ids[j]; j--) {
+            int32_t swap = ids[j];
+            ids[j] = ids[j - 1];
+            ids[j - 1] = swap;
+        }
+    float sum = 0.0f;
+    for (int64_t i = 0; i < k; i++) sum = sum + score[ids[i]];
+    for (int64_t i = 0; i < k; i++) weights[i] = score[ids[i]] / (sum + 1e-20f) * route_scale;
+    return finite;
+}
+
+/* t = bf16(weight * (silu(u) * v)): the gate is clamped from above only, `up` on both sides. */
+void PLUMB_KERNEL(swiglu)(const plumb_act *gate, const plumb_act *up, float weight, float limit,
+                          int64_t n, plumb_act *t) {
+    for (int64_t i = 0; i < n; i++) {
+        float u = plumb__load(gate[i]), v = plumb__load(up[i]);
+        u = u > limit ? limit : u;
+        v = v > limit ? limit : v;
+        v = v < -limit ? -limit : v;
+        t[i] = plumb__store(weight * (plumb__silu(u) * v));
+    }
+}
+
+/* Adds the outputs of a row's experts in ascending slot order, rounds once. */
+void PLUMB_KERNEL(moe_sum)(const plumb_act *const *y, int64_t slots, int64_t hidden,
+                           plumb_act *out) {
+    for (int64_t i = 0; i < hidden; i++) {
+        float sum = 0.0f;
+        for (int64_t s = 0; s < slots; s++) sum = sum + plumb__load(y[s][i]);
+        out[i] = plumb__store(sum);
+    }
+}

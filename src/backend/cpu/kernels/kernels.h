@@ -1,0 +1,132 @@
+/* The CPU's kernels: one table per instruction level, the portable C one is the definition.
+ *
+ * A kernel works on one row, or on the weights of a range of output rows; splitting over threads
+ * is cpu_ops.c's business.  The same bodies are compiled once per level (PLUMB_LEVEL names it), so
+ * that a level without a hand-written variant of an op still gains from its instructions: the
+ * source spells every rounding, so the compiler has no freedom to change a bit. */
+#ifndef PLUMB_BACKEND_CPU_KERNELS_H
+#define PLUMB_BACKEND_CPU_KERNELS_H
+
+#include "backend/backend.h"
+
+#ifndef PLUMB_LEVEL
+#define PLUMB_LEVEL portable
+#endif
+#define PLUMB_PASTE_(name, level) name##_##level
+#define PLUMB_PASTE(name, level) PLUMB_PASTE_(name, level)
+/* plumb__rms_norm_portable, plumb__rms_norm_avx2, ... */
+#define PLUMB_KERNEL(name) PLUMB_PASTE(plumb__##name, PLUMB_LEVEL)
+
+/* One quantised row of k elements, k a multiple of 32.  Values are held times 2^9 as two int16
+ * planes, value = 512 * high + low with 0 <= low < 512, so that products add up exactly in int32. */
+typedef struct plumb_quantized_row {
+    int16_t *high, *low; /* [k] */
+    int32_t *exponent;   /* [k / 32] */
+    float *value;        /* [k]: the row itself, only when rounding is off */
+} plumb_quantized_row;
+
+enum { PLUMB_ATTENTION_TILE = 16 }; /* keys unpacked at a time */
+
+struct plumb_cpu_kernels {
+    const char *level;
+    /* Returns false when an element is not finite. */
+    bool (*quantize_row)(const plumb_act *x, int64_t k, plumb_quantized_row out);
+    /* Output columns [begin, end) of all rows: y[row * y_stride + n].  scratch: one weight row,
+     * plumb__linear_scratch_bytes(k).  Returns false when a result is not finite. */
+    bool (*linear_quantized)(const plumb_quantized_row *x, int64_t rows, const plumb_matrix *w,
+                             int64_t begin, int64_t end, plumb_act *y, int64_t y_stride,
+                             void *scratch);
+    /* x: widened rows, x + row * x_stride.  Lanes.  Exactly one of y, y_float. */
+    bool (*linear)(const float *x, int64_t x_stride, int64_t rows, const plumb_matrix *w,
+                   int64_t begin, int64_t end, plumb_act *y, float *y_float, int64_t y_stride,
+                   void *scratch);
+    void (*widen)(const plumb_act *x, int64_t n, float *y);
+    void (*rms_norm)(const plumb_act *x, int64_t width, const float *w, float eps, plumb_act *y,
+                     float *scratch /* [width] */);
+    void (*rotate)(plumb_act *x, int64_t heads, int64_t dim, int64_t pairs, const float *cosine,
+                   const float *sine, bool inverse);
+    float (*mean_square)(const float *x, int64_t n);
+    void (*hc_coefficients)(const float *m /* [24] */, float r, const float *base,
+                            const float *scale, float eps, int64_t iterations, float *pre,
+                            float *post, float *comb);
+    void (*hc_collapse)(const plumb_act *h, const float *pre, int64_t hidden, plumb_act *x);
+    void (*hc_update)(plumb_act *h, const plumb_act *a, const float *post, const float *comb,
+                      int64_t hidden);
+    void (*pack_window)(const float *x, int64_t dim, uint8_t *row);
+    void (*pack_compressed)(const float *x, int64_t dim, uint8_t *row);
+    void (*pack_index)(const float *x, int64_t dim, uint8_t *row);
+    void (*compress_pair)(const float *value, const float *gate, int64_t dim, plumb_act *latent);
+    /* Heads [begin, end) of one row. */
+    void (*attention)(const plumb_attention_args *a, int64_t row, int64_t begin, int64_t end,
+                      float *scratch);
+    /* Scores of `count` keys for one row: keys positions[i], or 0..count-1 when positions is NULL. */
+    bool (*index_scores)(const plumb_index_args *a, int64_t row, const int32_t *positions,
+                         int64_t count, float *score, float *scratch);
+    bool (*route)(const float *logits, const float *bias, int64_t experts, int64_t k,
+                  float route_scale, int32_t *ids, float *weights, float *scratch);
+    void (*swiglu)(const plumb_act *gate, const plumb_act *up, float weight, float limit,
+                   int64_t n, plumb_act *t);
+    /* out = bf16(y[0] + y[1] + ...) over `slots` rows of `hidden`, in this order. */
+    void (*moe_sum)(const plumb_act *const *y, int64_t slots, int64_t hidden, plumb_act *out);
+    void (*engram_gate)(plumb_act *h, const plumb_act *kv, const float *query_w,
+                        const float *key_w, int64_t hidden, float eps, float factor,
+                        float *scratch);
+};
+typedef struct plumb_cpu_kernels plumb_cpu_kernels;
+
+extern const plumb_cpu_kernels plumb__cpu_kernels_portable;
+extern const plumb_cpu_kernels plumb__cpu_kernels_avx2;
+
+/* ---- The kernels of this level ------------------------------------------------------------- */
+
+bool PLUMB_KERNEL(quantize_row)(const plumb_act *x, int64_t k, plumb_quantized_row out);
+bool PLUMB_KERNEL(linear_quantized)(const plumb_quantized_row *x, int64_t rows,
+                                    const plumb_matrix *w, int64_t begin, int64_t end, plumb_act *y,
+                                    int64_t y_stride, void *scratch);
+void PLUMB_KERNEL(widen)(const plumb_act *x, int64_t n, float *y);
+float PLUMB_KERNEL(mean_square)(const float *x, int64_t n);
+bool PLUMB_KERNEL(linear)(const float *x, int64_t x_stride, int64_t rows, const plumb_matrix *w,
+                          int64_t begin, int64_t end, plumb_act *y, float *y_float,
+                          int64_t y_stride, void *scratch);
+void PLUMB_KERNEL(rms_norm)(const plumb_act *x, int64_t width, const float *w, float eps,
+                            plumb_act *y, float *scratch);
+void PLUMB_KERNEL(rotate)(plumb_act *x, int64_t heads, int64_t dim, int64_t pairs,
+                          const float *cosine, const float *sine, bool inverse);
+void PLUMB_KERNEL(pack_window)(const float *x, int64_t dim, uint8_t *row);
+void PLUMB_KERNEL(pack_compressed)(const float *x, int64_t dim, uint8_t *row);
+void PLUMB_KERNEL(pack_index)(const float *x, int64_t dim, uint8_t *row);
+void PLUMB_KERNEL(hc_coefficients)(const float *m, float r, const float *base, const float *scale,
+                                   float eps, int64_t iterations, float *pre, float *post,
+                                   float *comb);
+void PLUMB_KERNEL(hc_collapse)(const plumb_act *h, const float *pre, int64_t hidden, plumb_act *x);
+void PLUMB_KERNEL(hc_update)(plumb_act *h, const plumb_act *a, const float *post,
+                             const float *comb, int64_t hidden);
+void PLUMB_KERNEL(attention)(const plumb_attention_args *a, int64_t row, int64_t begin,
+                             int64_t end, float *scratch);
+void PLUMB_KERNEL(compress_pair)(const float *value, const float *gate, int64_t dim,
+                                 plumb_act *latent);
+bool PLUMB_KERNEL(index_scores)(const plumb_index_args *a, int64_t row, const int32_t *positions,
+                                int64_t count, float *score, float *scratch);
+bool PLUMB_KERNEL(route)(const float *logits, const float *bias, int64_t experts, int64_t k,
+                         float route_scale, int32_t *ids, float *weights, float *scratch);
+void PLUMB_KERNEL(swiglu)(const plumb_act *gate, const plumb_act *up, float weight, float limit,
+                          int64_t n, plumb_act *t);
+void PLUMB_KERNEL(moe_sum)(const plumb_act *const *y, int64_t slots, int64_t hidden, plumb_act *out);
+void PLUMB_KERNEL(engram_gate)(plumb_act *h, const plumb_act *kv, const float *query_w,
+                               const float *key_w, int64_t hidden, float eps, float factor,
+                               float *scratch);
+
+/* Tables this machine can run, best first; the last is the portable one.  Returns their number, at
+ * most PLUMB_MAX_LEVELS. */
+enum { PLUMB_MAX_LEVELS = 4 };
+int plumb__cpu_kernel_levels(const plumb_cpu_kernels **levels);
+
+/* Scratch sizes: floats of `attention` for n_heads heads and `keys` keys, floats of
+ * `index_scores`, bytes of `linear` and `linear_quantized` (one unpacked weight row). */
+static inline int64_t plumb__attention_scratch(int64_t dim, int64_t n_heads, int64_t keys) {
+    return PLUMB_ATTENTION_TILE * dim + n_heads * (2 * dim + 1 + keys);
+}
+static inline int64_t plumb__index_scratch(int64_t heads, int64_t dim) { return (heads + 1) * dim; }
+static inline int64_t plumb__linear_scratch_bytes(int64_t k) { return 8 * k + 64; }
+
+#endif
