@@ -9,37 +9,7 @@
 #define PLUMB_FORMAT_CHECKPOINT_H
 
 #include "format/model_config.h"
-
-typedef enum plumb_dtype {
-    PLUMB_DTYPE_BF16,
-    PLUMB_DTYPE_F32,
-    PLUMB_DTYPE_F8_E4M3,
-    PLUMB_DTYPE_F8_E8M0,
-    PLUMB_DTYPE_I8, /* two e2m1 codes a byte */
-    PLUMB_DTYPE_COUNT
-} plumb_dtype;
-
-/* Which part of the model a tensor belongs to (checkpoint.md section 4). */
-typedef enum plumb_tensor_class {
-    PLUMB_CLASS_EMBED,
-    PLUMB_CLASS_HEAD,
-    PLUMB_CLASS_DENSE,          /* backbone without routed experts and tables, final norm too */
-    PLUMB_CLASS_EXPERT,
-    PLUMB_CLASS_ENGRAM_TABLE,
-    PLUMB_CLASS_DRAFT_DENSE,
-    PLUMB_CLASS_DRAFT_EXPERT,
-    PLUMB_CLASS_VISION,         /* tower, aligner, span delimiters */
-    PLUMB_CLASS_COUNT
-} plumb_tensor_class;
-
-typedef struct plumb_tensor {
-    const char *name;     /* owned by the checkpoint */
-    int64_t offset;       /* of the first payload byte in the shard file */
-    int64_t bytes;
-    int64_t shape[2];     /* rank 1: shape[1] = 1 */
-    uint16_t shard;
-    uint8_t rank, dtype, tensor_class; /* plumb_dtype, plumb_tensor_class */
-} plumb_tensor;
+#include "format/tensor.h"
 
 typedef struct plumb_checkpoint plumb_checkpoint;
 
@@ -71,7 +41,5 @@ PLUMB_MUST_CHECK plumb_status plumb__checkpoint_check_values(const plumb_checkpo
                                                              const plumb_tensor *tensor,
                                                              int64_t begin, int64_t size,
                                                              const void *bytes, plumb_error *err);
-const char *plumb__dtype_name(int dtype);
-const char *plumb__tensor_class_name(int tensor_class);
 
 #endif

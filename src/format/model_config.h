@@ -33,7 +33,8 @@ typedef struct plumb_model_config {
     int64_t vocab, hidden, layers, draft_stages;
     int64_t heads, head_dim, rope_dim, q_rank, o_rank, o_groups, window;
     int64_t ratio[PLUMB_MAX_LAYERS];      /* 0, 1 or 2 per layer; draft stages last */
-    int64_t kv_source[PLUMB_MAX_LAYERS];  /* latest kv source at or before the layer, -1: none */
+    /* Latest source at or before the layer; -1 where the ratio is 0: nothing is read. */
+    int64_t kv_source[PLUMB_MAX_LAYERS];
     int64_t index_source[PLUMB_MAX_LAYERS];
     bool is_kv_source[PLUMB_MAX_LAYERS], is_index_source[PLUMB_MAX_LAYERS];
     int64_t index_heads, index_dim, index_topk;
@@ -64,5 +65,8 @@ PLUMB_MUST_CHECK plumb_status plumb__config_parse(const char *json, size_t size,
                                                   plumb_model_config *config, plumb_error *err);
 /* Index of the Engram that precedes layer, or -1. */
 int plumb__config_engram_index(const plumb_model_config *config, int64_t layer);
+/* The moduli of the Engram hashes (model.md section 5.3): consecutive primes from engram_vocab on,
+ * (engram_layers, engram_ngram - 1, engram_heads) of them. */
+void plumb__config_engram_primes(const plumb_model_config *config, int64_t *primes);
 
 #endif

@@ -1,0 +1,83 @@
+/* Reading files.  pread, so that threads may share a descriptor. */
+#include "format/file.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One system call moves at most about 2 GiB on Linux; asking for less keeps the sums simple. */
+enum { MAX_READ = 1 << 30 };
+
+plumb_status plumb__file_open(const char *path, int *fd, struct stat *status, plumb_error *err) {
+    /* O_NONBLOCK: opening a FIFO by mistake must not hang; it does nothing to regular files. */
+    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (opened < 0)
+        return plumb__fail(err, PLUMB_ERROR_IO, path, "open", -1, strerror(errno),
+                           "a readable file");
+    if (fstat(opened, status) != 0) {
+        plumb_status failed =
+            plumb__fail(err, PLUMB_ERROR_IO, path, "fstat", -1, strerror(errno), "file status");
+        (void)close(opened);
+        return failed;
+    }
+    if (!S_ISREG(status->st_mode)) {
+        (void)close(opened);
+        return plumb__fail(err, PLUMB_ERROR_IO, path, "open", -1,
+                           S_ISDIR(status->st_mode) ? "a folder" : "not a regular file",
+                           "a regular file");
+    }
+    *fd = opened;
+    return PLUMB_OK;
+}
+
+plumb_status plumb__file_read_at(int fd, const char *path, const char *field, int64_t offset,
+                                 int64_t size, void *into, plumb_error *err) {
+    char *to = into;
+    while (size > 0) {
+        size_t ask = (size_t)(size < MAX_READ ? size : MAX_READ);
+        ssize_t got = pread(fd, to, ask, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            return plumb__fail(err, PLUMB_ERROR_IO, path, field, offset, strerror(errno),
+                               "%lld more bytes", (long long)size);
+        if (got == 0)
+            return plumb__fail(err, PLUMB_ERROR_IO, path, field, offset, "end of file",
+                               "%lld more bytes", (long long)size);
+        to += got;
+        offset += got;
+        size -= got;
+    }
+    return PLUMB_OK;
+}
+
+plumb_status plumb__file_load(const char *path, int64_t limit, char **text, int64_t *size,
+                              plumb_error *err) {
+    int fd;
+    struct stat status;
+    plumb_status result = plumb__file_open(path, &fd, &status, err);
+    if (result != PLUMB_OK) return result;
+    int64_t bytes = status.st_size;
+    char *loaded = NULL;
+    if (bytes > limit) {
+        result = plumb__fail(err, PLUMB_ERROR_FORMAT, path, "file size", -1,
+                             plumb__format("%lld bytes", (long long)bytes).s,
+                             "at most %lld bytes", (long long)limit);
+    } else if (!(loaded = malloc((size_t)bytes + 1))) {
+        result = plumb__fail_memory(err, path, (size_t)bytes + 1);
+    } else {
+        result = plumb__file_read_at(fd, path, "file", 0, bytes, loaded, err);
+    }
+    (void)close(fd);
+    if (result != PLUMB_OK) {
+        free(loaded);
+        return result;
+    }
+    loaded[bytes] = 0;
+    *text = loaded;
+    *size = bytes;
+    return PLUMB_OK;
+}
