@@ -7,8 +7,10 @@
 
 int cli_run_help(const cli_options *options) {
     if (options->n_arguments == 0) {
-        if (options->man) cli_man_overview();
-        else cli_help_overview();
+        if (options->man)
+            cli_man_overview();
+        else
+            cli_help_overview();
         return CLI_OK;
     }
     const cli_command *command = cli_command_find(options->arguments[0]);
@@ -16,8 +18,10 @@ int cli_run_help(const cli_options *options) {
         cli_complain(options, "unknown command '%s'", options->arguments[0]);
         return CLI_USAGE;
     }
-    if (options->man) cli_man_command(command);
-    else cli_help_command(command);
+    if (options->man)
+        cli_man_command(command);
+    else
+        cli_help_command(command);
     return CLI_OK;
 }
 

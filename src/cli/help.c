@@ -32,9 +32,12 @@ static void wrap(const char *text, size_t length, int indent, int at) {
 static void print_description(const char *text) {
     while (*text != '\0') {
         size_t length = strcspn(text, "\n");
-        if (length == 0) cli_print("\n");
-        else if (text[0] == ' ') cli_print("%.*s\n", (int)length, text);
-        else wrap(text, length, 0, 0);
+        if (length == 0)
+            cli_print("\n");
+        else if (text[0] == ' ')
+            cli_print("%.*s\n", (int)length, text);
+        else
+            wrap(text, length, 0, 0);
         text += length;
         if (*text == '\n') text++;
     }

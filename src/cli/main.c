@@ -25,7 +25,8 @@ static int run(int argc, char **argv) {
     }
     cli_options options;
     char message[256];
-    int status = cli_options_parse(command, argc - 2, argv + 2, &options, message, sizeof message);
+    int status =
+        (int)cli_options_parse(command, argc - 2, argv + 2, &options, message, sizeof message);
     if (status != CLI_OK) {
         cli_complain(&options, "%s", message);
         fprintf(stderr, "`plumb %s --help` lists the options\n", command->name);

@@ -8,13 +8,18 @@
 static void print_roff(const char *text, size_t length) {
     if (length > 0 && (text[0] == '.' || text[0] == '\'')) cli_print("\\&");
     for (size_t i = 0; i < length; i++) {
-        if (text[i] == '\\') cli_print("\\e");
-        else if (text[i] == '-') cli_print("\\-");
-        else cli_write(&text[i], 1);
+        if (text[i] == '\\')
+            cli_print("\\e");
+        else if (text[i] == '-')
+            cli_print("\\-");
+        else
+            cli_write(&text[i], 1);
     }
 }
 
-static void print_roff_string(const char *text) { print_roff(text, strlen(text)); }
+static void print_roff_string(const char *text) {
+    print_roff(text, strlen(text));
+}
 
 static void print_title(const char *name, const char *summary) {
     cli_print(".TH ");
@@ -55,8 +60,10 @@ static void print_description(const char *text) {
     while (*text != '\0') {
         size_t length = strcspn(text, "\n");
         bool wanted = text[0] == ' ' || (length == 0 && literal && text[1] == ' ');
-        if (wanted != literal) cli_print(wanted ? ".nf\n" : ".fi\n");
-        else if (length == 0) cli_print(".PP");
+        if (wanted != literal)
+            cli_print(wanted ? ".nf\n" : ".fi\n");
+        else if (length == 0)
+            cli_print(".PP");
         literal = wanted;
         print_roff(text, length);
         cli_print("\n");
@@ -104,7 +111,8 @@ void cli_completion(bool zsh) {
     cli_print("_plumb() {\n"
               "    local word=${COMP_WORDS[COMP_CWORD]} words\n"
               "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words='");
-    for (int i = 0; i < cli_n_commands; i++) cli_print("%s%s", i > 0 ? " " : "", cli_commands[i].name);
+    for (int i = 0; i < cli_n_commands; i++)
+        cli_print("%s%s", i > 0 ? " " : "", cli_commands[i].name);
     cli_print("'\n    else\n        case ${COMP_WORDS[1]} in\n");
     for (int i = 0; i < cli_n_commands; i++) {
         cli_print("        %s) words='", cli_commands[i].name);

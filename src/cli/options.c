@@ -52,7 +52,7 @@ bool cli_parse_number(const char *text, double least, double most, double *value
     return true;
 }
 
-static bool parse_seed(const char *text, uint64_t *value) {
+bool cli_parse_seed(const char *text, uint64_t *value) {
     if (*text == '\0' || text[strspn(text, "0123456789")] != '\0') return false;
     errno = 0;
     unsigned long long parsed = strtoull(text, NULL, 10);
@@ -61,7 +61,7 @@ static bool parse_seed(const char *text, uint64_t *value) {
     return true;
 }
 
-static bool parse_level(const char *text, int64_t *value) {
+bool cli_parse_level(const char *text, int64_t *value) {
     static const struct {
         const char *word;
         int64_t level;
@@ -102,20 +102,15 @@ static cli_exit add_bias(parse *p, const char *text) {
 static cli_exit set_value(parse *p, const cli_option *row, const char *text) {
     void *field = (char *)p->options + row->field;
     switch (row->kind) {
-    case CLI_FLAG:
-        *(bool *)field = true;
-        return CLI_OK;
-    case CLI_TEXT:
-        *(const char **)field = text;
-        return CLI_OK;
-    case CLI_BIAS:
-        return add_bias(p, text);
+    case CLI_FLAG: *(bool *)field = true; return CLI_OK;
+    case CLI_TEXT: *(const char **)field = text; return CLI_OK;
+    case CLI_BIAS: return add_bias(p, text);
     case CLI_INTEGER:
         if (cli_parse_integer(text, row->low, row->high, field)) return CLI_OK;
         return refuse(p, "--%s: found '%s', expected a whole number from %lld to %lld", row->name,
                       text, (long long)row->low, (long long)row->high);
     case CLI_SEED:
-        if (parse_seed(text, field)) return CLI_OK;
+        if (cli_parse_seed(text, field)) return CLI_OK;
         return refuse(p, "--%s: found '%s', expected a whole number from 0 to %llu", row->name,
                       text, (unsigned long long)UINT64_MAX);
     case CLI_NUMBER:
@@ -123,7 +118,7 @@ static cli_exit set_value(parse *p, const cli_option *row, const char *text) {
         return refuse(p, "--%s: found '%s', expected a number from %g to %g", row->name, text,
                       row->least, row->most);
     case CLI_LEVEL:
-        if (parse_level(text, field)) return CLI_OK;
+        if (cli_parse_level(text, field)) return CLI_OK;
         return refuse(p, "--%s: found '%s', expected 0 to 100, low, high or max", row->name, text);
     }
     return refuse(p, "--%s: cannot be set", row->name);
@@ -193,7 +188,8 @@ static bool row_matches(const cli_option *row, const char *spelling) {
 static int find_row(unsigned command, const char *spelling) {
     for (int i = 0; i < cli_n_options; i++) {
         const cli_option *row = &cli_option_rows[i];
-        if ((command == 0 || (row->commands & command) != 0) && row_matches(row, spelling)) return i;
+        if ((command == 0 || (row->commands & command) != 0) && row_matches(row, spelling))
+            return i;
     }
     return -1;
 }
@@ -229,9 +225,10 @@ static cli_exit take_option(parse *p, int argc, char **argv, int *at) {
     const char *word = argv[*at];
     const char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
     size_t size = equals != NULL ? (size_t)(equals - word) : strlen(word);
-    snprintf(spelling, sizeof spelling, "%.*s", (int)(size < sizeof spelling ? size : sizeof spelling - 1),
-             word);
-    int index = size < sizeof spelling ? find_row((unsigned)p->options->command->bit, spelling) : -1;
+    snprintf(spelling, sizeof spelling, "%.*s",
+             (int)(size < sizeof spelling ? size : sizeof spelling - 1), word);
+    int index =
+        size < sizeof spelling ? find_row((unsigned)p->options->command->bit, spelling) : -1;
     if (index < 0) return refuse_unknown(p, spelling);
 
     const cli_option *row = &cli_option_rows[index];
@@ -303,9 +300,12 @@ cli_exit cli_options_parse(const cli_command *command, int argc, char **argv, cl
     bool ended = false;
     for (int at = 0; at < argc && status == CLI_OK; at++) {
         const char *word = argv[at];
-        if (ended || word[0] != '-' || word[1] == '\0') options->arguments[options->n_arguments++] = word;
-        else if (strcmp(word, "--") == 0) ended = true;
-        else status = take_option(&p, argc, argv, &at);
+        if (ended || word[0] != '-' || word[1] == '\0')
+            options->arguments[options->n_arguments++] = word;
+        else if (strcmp(word, "--") == 0)
+            ended = true;
+        else
+            status = take_option(&p, argc, argv, &at);
     }
     if (status != CLI_OK || options->help) return status;
     if (options->n_arguments > command->most_arguments)
@@ -323,6 +323,7 @@ void cli_options_free(cli_options *options) {
 
 bool cli_option_given(const cli_options *options, const char *name) {
     for (int i = 0; i < cli_n_options; i++)
-        if ((options->given >> i & 1) != 0 && strcmp(cli_option_rows[i].name, name) == 0) return true;
+        if ((options->given >> i & 1) != 0 && strcmp(cli_option_rows[i].name, name) == 0)
+            return true;
     return false;
 }

@@ -38,7 +38,7 @@ typedef struct cli_options {
     const cli_command *command;
     const char **arguments; /* n_arguments of them */
     int n_arguments;
-    uint64_t given;         /* bit i: row i of cli_option_rows was on the command line */
+    uint64_t given;         /* bit i: row i of cli_option_rows was given */
     bool help;
 
     const char *model;
@@ -129,5 +129,7 @@ bool cli_option_given(const cli_options *options, const char *name);
 /* Numbers, read in full: no leading space, no trailing text, no overflow, nothing non-finite. */
 bool cli_parse_integer(const char *text, int64_t low, int64_t high, int64_t *value);
 bool cli_parse_number(const char *text, double least, double most, double *value);
+bool cli_parse_seed(const char *text, uint64_t *value);
+bool cli_parse_level(const char *text, int64_t *level); /* 0..100, low, high, max */
 
 #endif

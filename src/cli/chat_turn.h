@@ -1,0 +1,22 @@
+/* One turn of a chat: a user's message in, a streamed answer out, both kept. */
+#ifndef PLUMB_CLI_CHAT_TURN_H
+#define PLUMB_CLI_CHAT_TURN_H
+
+#include "cli/conversation.h"
+#include "cli/runtime.h"
+
+typedef struct cli_chat {
+    cli_runtime runtime;
+    cli_conversation *conversation;
+    int think_level;     /* 0: chat mode */
+    bool terminal, dim;  /* of standard output: thinking is shown on terminals only */
+    cli_generation last; /* the latest answer */
+    int64_t n_turns;
+} cli_chat;
+
+/* Streams the answer to standard output and its speed to standard error; reports failures itself.
+ * CLI_OK, CLI_FAILED (the message is forgotten, the conversation goes on) or CLI_INTERRUPTED (what
+ * was answered so far is kept). */
+int cli_chat_turn(cli_chat *chat, const char *message, size_t size);
+
+#endif

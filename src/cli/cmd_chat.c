@@ -1,0 +1,247 @@
+/* plumb chat: one answer with -p, otherwise a conversation line by line.
+ *
+ * The same reader serves people and pipes.  Lines that start with a slash are commands of the
+ * table below; everything else is a message. */
+#include "cli/commands.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "cli/chat_turn.h"
+#include "cli/files.h"
+#include "cli/interrupt.h"
+#include "cli/line_input.h"
+#include "cli/output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct talk {
+    cli_chat chat;
+    cli_line_input *input;
+    char *message; /* (size) the message being put together from lines; NUL after it */
+    int64_t size, capacity;
+    bool leave;
+    int status; /* CLI_FAILED once a turn has failed */
+} talk;
+
+static const cli_options *options_of(const talk *t) {
+    return t->chat.runtime.options;
+}
+
+static void fail(talk *t, const plumb_error *err) {
+    t->status = CLI_FAILED;
+    (void)cli_report(options_of(t), err);
+}
+
+/* ---- Messages of several lines ---- */
+
+static bool append(talk *t, const char *bytes, size_t size) {
+    void *grown = NULL;
+    if (t->size + (int64_t)size < CLI_MOST_INPUT_BYTES)
+        grown = plumb__grow(t->message, &t->capacity, t->size + (int64_t)size + 1, 1);
+    if (grown == NULL) {
+        plumb_error err = {0};
+        (void)plumb__fail(&err, PLUMB_ERROR_MEMORY, NULL, "message", -1, "more bytes", "below %d",
+                          CLI_MOST_INPUT_BYTES);
+        fail(t, &err);
+        return false;
+    }
+    t->message = grown;
+    memcpy(t->message + t->size, bytes, size);
+    t->size += (int64_t)size;
+    t->message[t->size] = '\0';
+    return true;
+}
+
+/* A line and those that its trailing backslashes join to it. */
+static cli_line_status read_message(talk *t) {
+    const char *prompt = "> ";
+    t->size = 0;
+    for (;;) {
+        const char *line;
+        size_t size;
+        cli_line_status status = cli_line_input_read(t->input, prompt, &line, &size);
+        if (status != CLI_LINE_READ) return status;
+        bool goes_on = size > 0 && line[size - 1] == '\\';
+        if (!append(t, line, size - goes_on)) return CLI_LINE_END;
+        if (!goes_on) break;
+        if (!append(t, "\n", 1)) return CLI_LINE_END;
+        prompt = ". ";
+    }
+    cli_line_input_remember(t->input, t->message);
+    return CLI_LINE_READ;
+}
+
+/* ---- Commands ---- */
+
+static void send(talk *t, const char *message, size_t size) {
+    cli_interrupt_clear();
+    int status = cli_chat_turn(&t->chat, message, size);
+    if (status == CLI_FAILED) t->status = CLI_FAILED;
+    /* In a pipe Ctrl-C means the whole run; at a terminal, this answer. */
+    if (status == CLI_INTERRUPTED && !isatty(STDIN_FILENO)) {
+        t->status = CLI_INTERRUPTED;
+        t->leave = true;
+    }
+    if (!cli_output_flush()) t->leave = true;
+}
+
+static void start_anew(talk *t, const char *system) {
+    plumb_error err = {0};
+    cli_conversation *fresh = cli_conversation_create(system, &err);
+    if (fresh == NULL) {
+        fail(t, &err);
+        return;
+    }
+    cli_conversation_destroy(t->chat.conversation);
+    t->chat.conversation = fresh;
+    t->chat.n_turns = 0;
+}
+
+static void run_reset(talk *t, const char *argument) {
+    (void)argument;
+    start_anew(t, options_of(t)->system);
+}
+
+static void run_system(talk *t, const char *argument) {
+    start_anew(t, *argument != '\0' ? argument : NULL);
+}
+
+static void run_think(talk *t, const char *argument) {
+    int64_t level;
+    if (cli_parse_level(argument, &level))
+        t->chat.think_level = (int)level;
+    else
+        cli_complain(options_of(t), "/think: found '%s', expected 0 to 100, low, high or max",
+                     argument);
+}
+
+static void run_seed(talk *t, const char *argument) {
+    if (!cli_parse_seed(argument, &t->chat.runtime.sampling.seed))
+        cli_complain(options_of(t), "/seed: found '%s', expected a whole number", argument);
+}
+
+static void run_paste(talk *t, const char *argument) {
+    (void)argument;
+    t->size = 0;
+    for (;;) {
+        const char *line;
+        size_t size;
+        cli_line_status status = cli_line_input_read(t->input, "", &line, &size);
+        if (status == CLI_LINE_INTERRUPTED) return;
+        if (status == CLI_LINE_END || (size == 4 && memcmp(line, "/end", 4) == 0)) break;
+        if (t->size > 0 && !append(t, "\n", 1)) return;
+        if (!append(t, line, size)) return;
+    }
+    if (t->size > 0) send(t, t->message, (size_t)t->size);
+}
+
+static void run_stats(talk *t, const char *argument) {
+    (void)argument;
+    const plumb_session *session = t->chat.runtime.session;
+    char line[160];
+    cli_describe_speed(&t->chat.last, line, sizeof line);
+    cli_complain(options_of(t), "%lld turns, %lld of %lld positions used",
+                 (long long)t->chat.n_turns, (long long)plumb_session_length(session),
+                 (long long)plumb_session_context(session));
+    cli_complain(options_of(t), "last turn: %s", line);
+}
+
+static void run_help(talk *t, const char *argument) {
+    (void)t;
+    (void)argument;
+    fprintf(stderr, "/help /paste /reset /system TEXT /think LEVEL /seed N /stats /quit; "
+                    "`plumb chat --help` explains them\n");
+}
+
+static void run_quit(talk *t, const char *argument) {
+    (void)argument;
+    t->leave = true;
+}
+
+static const struct {
+    const char *name;
+    void (*run)(talk *t, const char *argument);
+} commands[] = {{"help", run_help},     {"paste", run_paste}, {"reset", run_reset},
+                {"system", run_system}, {"think", run_think}, {"seed", run_seed},
+                {"stats", run_stats},   {"quit", run_quit}};
+
+/* `line` is what follows the slash. */
+static void run_command(talk *t, char *line) {
+    size_t size = strcspn(line, " ");
+    char *argument = line + size + strspn(line + size, " ");
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strlen(commands[i].name) == size && memcmp(commands[i].name, line, size) == 0) {
+            commands[i].run(t, argument);
+            return;
+        }
+    }
+    t->status = CLI_FAILED;
+    cli_complain(options_of(t), "unknown command /%.*s; /help lists them, // writes a slash",
+                 (int)size, line);
+}
+
+/* ---- The two ways to talk ---- */
+
+static int converse(talk *t) {
+    t->input = cli_line_input_open(isatty(STDIN_FILENO));
+    if (t->input == NULL) {
+        cli_complain(options_of(t), "no line editor for this terminal");
+        return CLI_FAILED;
+    }
+    bool asked_to_leave = false; /* Ctrl-C came at the prompt */
+    while (!t->leave) {
+        cli_interrupt_clear();
+        cli_line_status status = read_message(t);
+        if (status == CLI_LINE_END || (status == CLI_LINE_INTERRUPTED && asked_to_leave)) break;
+        asked_to_leave = status == CLI_LINE_INTERRUPTED;
+        if (asked_to_leave) {
+            if (!isatty(STDIN_FILENO)) return CLI_INTERRUPTED;
+            fprintf(stderr, "\n(Ctrl-C again or Ctrl-D leaves)\n");
+        } else if (t->message[0] == '/' && t->message[1] != '/') {
+            run_command(t, t->message + 1);
+        } else if (t->size > 0) {
+            size_t escaped = t->message[0] == '/';
+            send(t, t->message + escaped, (size_t)t->size - escaped);
+        }
+    }
+    if (isatty(STDIN_FILENO)) fputc('\n', stderr);
+    return t->status;
+}
+
+static int answer_once(talk *t) {
+    const cli_options *options = options_of(t);
+    if (options->prompt != NULL)
+        return cli_chat_turn(&t->chat, options->prompt, strlen(options->prompt));
+    char *bytes = NULL;
+    size_t size = 0;
+    plumb_error err = {0};
+    if (cli_read_file(options->prompt_file, &bytes, &size, &err) != PLUMB_OK)
+        return cli_report(options, &err);
+    int status = cli_chat_turn(&t->chat, bytes, size);
+    free(bytes);
+    return status;
+}
+
+int cli_run_chat(const cli_options *options) {
+    talk t = {0};
+    int status = cli_runtime_open(options, true, &t.chat.runtime);
+    if (status != CLI_OK) return status;
+    t.chat.terminal = isatty(STDOUT_FILENO);
+    t.chat.dim = t.chat.terminal && !options->no_color;
+    t.chat.think_level = options->nothink ? 0 : (int)options->think_level;
+    start_anew(&t, options->system);
+    if (t.chat.conversation == NULL)
+        status = CLI_FAILED;
+    else if (options->prompt != NULL || options->prompt_file != NULL)
+        status = answer_once(&t);
+    else
+        status = converse(&t);
+    cli_line_input_close(t.input);
+    cli_conversation_destroy(t.chat.conversation);
+    free(t.message);
+    cli_runtime_close(&t.chat.runtime);
+    return status;
+}

@@ -1,0 +1,131 @@
+/* Reading prompts and id lists, writing results whole; see files.h. */
+#include "cli/files.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "cli/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static plumb_status fail_errno(plumb_error *err, const char *path, const char *expected) {
+    return plumb__fail(err, PLUMB_ERROR_IO, path, NULL, -1, strerror(errno), "%s", expected);
+}
+
+static plumb_status read_stream(FILE *stream, const char *name, char **bytes, size_t *size,
+                                plumb_error *err) {
+    char *buffer = NULL;
+    int64_t capacity = 0;
+    size_t used = 0;
+    for (;;) {
+        void *grown = plumb__grow(buffer, &capacity, (int64_t)used + 65536, 1);
+        if (grown == NULL) {
+            free(buffer);
+            return plumb__fail_memory(err, name, used + 65536);
+        }
+        buffer = grown;
+        size_t got = fread(buffer + used, 1, 65535, stream);
+        used += got;
+        if (got == 0 || used > CLI_MOST_INPUT_BYTES) break;
+    }
+    if (ferror(stream) || used > CLI_MOST_INPUT_BYTES) {
+        plumb_status status = ferror(stream)
+                                  ? fail_errno(err, name, "a readable file")
+                                  : plumb__fail(err, PLUMB_ERROR_IO, name, NULL, -1, "more",
+                                                "at most %d bytes", CLI_MOST_INPUT_BYTES);
+        free(buffer);
+        return status;
+    }
+    buffer[used] = '\0';
+    *bytes = buffer;
+    *size = used;
+    return PLUMB_OK;
+}
+
+plumb_status cli_read_file(const char *path, char **bytes, size_t *size, plumb_error *err) {
+    if (strcmp(path, "-") == 0) return read_stream(stdin, "standard input", bytes, size, err);
+    FILE *stream = fopen(path, "rb");
+    if (stream == NULL) return fail_errno(err, path, "a readable file");
+    plumb_status status = read_stream(stream, path, bytes, size, err);
+    fclose(stream);
+    return status;
+}
+
+plumb_status cli_parse_ids(const char *text, size_t size, const char *source, int64_t vocab_size,
+                           plumb_tokens *tokens, plumb_error *err) {
+    static const char space[] = " \t\r\n\f\v";
+    if (strlen(text) != size)
+        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, source, "byte", (int64_t)strlen(text),
+                           "a zero byte", "token ids separated by white space");
+    for (text += strspn(text, space); *text != '\0'; text += strspn(text, space)) {
+        size_t length = strcspn(text, space);
+        char word[24] = "";
+        memcpy(word, text, length < sizeof word ? length : sizeof word - 1);
+        int64_t id;
+        if (length >= sizeof word || !cli_parse_integer(word, 0, vocab_size - 1, &id))
+            return plumb__fail(err, PLUMB_ERROR_ARGUMENT, source, "token", tokens->count, word,
+                               "an id from 0 to %lld", (long long)vocab_size - 1);
+        void *grown =
+            plumb__grow(tokens->ids, &tokens->capacity, tokens->count + 1, sizeof *tokens->ids);
+        if (grown == NULL) return plumb__fail_memory(err, "token ids", (size_t)tokens->count * 4);
+        tokens->ids = grown;
+        tokens->ids[tokens->count++] = (int32_t)id;
+        text += length;
+    }
+    return PLUMB_OK;
+}
+
+plumb_status cli_new_file_open(const char *path, cli_new_file *file, plumb_error *err) {
+    *file = (cli_new_file){0};
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return plumb__fail(err, PLUMB_ERROR_IO, path, NULL, -1, "something that is no plain file",
+                           "a new file or one to replace");
+    size_t size = strlen(path) + 32;
+    file->path = strdup(path);
+    file->temporary = malloc(size);
+    if (file->path == NULL || file->temporary == NULL) {
+        cli_new_file_abandon(file);
+        return plumb__fail_memory(err, path, size);
+    }
+    snprintf(file->temporary, size, "%s.%ld.part", path, (long)getpid());
+    file->stream = fopen(file->temporary, "wbx");
+    if (file->stream != NULL) return PLUMB_OK;
+    plumb_status status = fail_errno(err, file->temporary, "a file that can be created");
+    /* Not ours to remove. */
+    free(file->temporary);
+    file->temporary = NULL;
+    cli_new_file_abandon(file);
+    return status;
+}
+
+plumb_status cli_new_file_commit(cli_new_file *file, plumb_error *err) {
+    bool written = fflush(file->stream) == 0 && fsync(fileno(file->stream)) == 0;
+    int error = errno;
+    bool closed = fclose(file->stream) == 0;
+    if (written && !closed) error = errno;
+    file->stream = NULL;
+    bool moved = written && closed && rename(file->temporary, file->path) == 0;
+    if (written && closed && !moved) error = errno;
+    plumb_status status = PLUMB_OK;
+    if (moved) {
+        free(file->temporary);
+        file->temporary = NULL;
+    } else {
+        errno = error;
+        status = fail_errno(err, file->path, "a file that takes every byte");
+    }
+    cli_new_file_abandon(file);
+    return status;
+}
+
+void cli_new_file_abandon(cli_new_file *file) {
+    if (file->stream != NULL) fclose(file->stream);
+    if (file->temporary != NULL) unlink(file->temporary);
+    free(file->temporary);
+    free(file->path);
+    *file = (cli_new_file){0};
+}

@@ -1,0 +1,36 @@
+/* Small input files, and output files that appear whole or not at all. */
+#ifndef PLUMB_CLI_FILES_H
+#define PLUMB_CLI_FILES_H
+
+#include "plumb.h"
+
+#include <stdio.h>
+
+enum { CLI_MOST_INPUT_BYTES = 1 << 28 };
+
+/* The bytes of a file ("-": standard input), at most CLI_MOST_INPUT_BYTES, with a NUL after them
+ * that `size` does not count.  Freed with free(). */
+PLUMB_MUST_CHECK plumb_status cli_read_file(const char *path, char **bytes, size_t *size,
+                                            plumb_error *err);
+
+/* Token ids written in decimal, separated by white space; each must be in 0..vocab_size-1.
+ * text[size] must be NUL; `source` names the text in errors.  Appends to `tokens`. */
+PLUMB_MUST_CHECK plumb_status cli_parse_ids(const char *text, size_t size, const char *source,
+                                            int64_t vocab_size, plumb_tokens *tokens,
+                                            plumb_error *err);
+
+/* A file being written under a temporary name beside its own. */
+typedef struct cli_new_file {
+    FILE *stream;
+    char *path, *temporary;
+} cli_new_file;
+
+/* Refuses a path that exists and is not a regular file: the final rename would replace a device. */
+PLUMB_MUST_CHECK plumb_status cli_new_file_open(const char *path, cli_new_file *file,
+                                                plumb_error *err);
+/* Makes the file appear under its name; on failure nothing is left behind. */
+PLUMB_MUST_CHECK plumb_status cli_new_file_commit(cli_new_file *file, plumb_error *err);
+/* Removes what was written; does nothing after a commit. */
+void cli_new_file_abandon(cli_new_file *file);
+
+#endif

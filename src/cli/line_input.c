@@ -1,0 +1,133 @@
+/* Line input; see line_input.h.
+ *
+ * While a line is edited the terminal driver has no interrupt key: Ctrl-C arrives as a character
+ * in read_character below.  A signal in the middle of libedit's own read would be retried and lost
+ * by some versions, and a key bound to a function of ours leaks in others. */
+#include "cli/line_input.h"
+
+#include "cli/interrupt.h"
+
+#include <errno.h>
+#include <histedit.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+enum { HISTORY_LINES = 1000 };
+
+struct cli_line_input {
+    EditLine *editor; /* NULL: a pipe or file */
+    History *history;
+    const char *prompt;
+    bool interrupted;
+    char *line; /* of getline */
+    size_t capacity;
+};
+
+static char *show_prompt(EditLine *editor) {
+    cli_line_input *input = NULL;
+    el_get(editor, EL_CLIENTDATA, &input);
+    return (char *)(size_t)input->prompt; /* libedit only reads it */
+}
+
+/* Reads one character (UTF-8, by the locale) for the editor: 1 read, 0 end, -1 interrupted. */
+static int read_character(EditLine *editor, wchar_t *character) {
+    enum { CONTROL_C = 3 };
+    cli_line_input *input = NULL;
+    el_get(editor, EL_CLIENTDATA, &input);
+    mbstate_t state = {0};
+    for (;;) {
+        char byte;
+        ssize_t count = read(STDIN_FILENO, &byte, 1);
+        if (count == 0) return 0;
+        input->interrupted = count < 0 ? cli_interrupted() : byte == CONTROL_C;
+        if (input->interrupted) return -1;
+        if (count < 0 && errno == EINTR) continue; /* a resized window, a resumed job */
+        if (count < 0) return -1;
+        size_t status = mbrtowc(character, &byte, 1, &state);
+        if (status == (size_t)-1) {
+            *character = 0xFFFD;
+            return 1;
+        }
+        if (status != (size_t)-2) return 1;
+    }
+}
+
+/* The editor counts characters by the locale; text here is always UTF-8. */
+static void use_utf8(void) {
+    setlocale(LC_CTYPE, "");
+    if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0 && setlocale(LC_CTYPE, "C.UTF-8") == NULL)
+        setlocale(LC_CTYPE, "en_US.UTF-8");
+}
+
+static bool open_editor(cli_line_input *input) {
+    use_utf8();
+    input->history = history_init();
+    FILE *screen = isatty(STDOUT_FILENO) ? stdout : stderr;
+    input->editor = el_init("plumb", stdin, screen, stderr);
+    if (input->history == NULL || input->editor == NULL) return false;
+    HistEvent event;
+    history(input->history, &event, H_SETSIZE, HISTORY_LINES);
+    history(input->history, &event, H_SETUNIQUE, 1);
+    el_set(input->editor, EL_CLIENTDATA, input);
+    el_set(input->editor, EL_PROMPT, show_prompt);
+    el_set(input->editor, EL_EDITOR, "emacs");
+    el_set(input->editor, EL_HIST, history, input->history);
+    el_set(input->editor, EL_GETCFN, read_character);
+    el_set(input->editor, EL_SETTY, "-d", "intr=", NULL);
+    return true;
+}
+
+cli_line_input *cli_line_input_open(bool terminal) {
+    cli_line_input *input = calloc(1, sizeof *input);
+    if (input != NULL && terminal && !open_editor(input)) {
+        cli_line_input_close(input);
+        return NULL;
+    }
+    return input;
+}
+
+void cli_line_input_close(cli_line_input *input) {
+    if (input == NULL) return;
+    if (input->editor != NULL) el_end(input->editor);
+    if (input->history != NULL) history_end(input->history);
+    free(input->line);
+    free(input);
+}
+
+static cli_line_status read_edited(cli_line_input *input, const char **line, size_t *size) {
+    int count = 0;
+    input->interrupted = false;
+    *line = el_gets(input->editor, &count);
+    if (input->interrupted) return CLI_LINE_INTERRUPTED;
+    if (*line == NULL || count <= 0) return CLI_LINE_END;
+    *size = (size_t)count;
+    return CLI_LINE_READ;
+}
+
+cli_line_status cli_line_input_read(cli_line_input *input, const char *prompt, const char **line,
+                                    size_t *size) {
+    cli_line_status status = CLI_LINE_READ;
+    if (input->editor != NULL) {
+        input->prompt = prompt;
+        status = read_edited(input, line, size);
+    } else {
+        ssize_t count = getline(&input->line, &input->capacity, stdin);
+        if (count < 0) return cli_interrupted() ? CLI_LINE_INTERRUPTED : CLI_LINE_END;
+        *line = input->line;
+        *size = (size_t)count;
+    }
+    if (status != CLI_LINE_READ) return status;
+    while (*size > 0 && ((*line)[*size - 1] == '\n' || (*line)[*size - 1] == '\r')) (*size)--;
+    return status;
+}
+
+void cli_line_input_remember(cli_line_input *input, const char *line) {
+    if (input->editor == NULL || *line == '\0') return;
+    HistEvent event;
+    history(input->history, &event, H_ENTER, line);
+}

@@ -1,0 +1,103 @@
+/* Finding the model that the command line names; see model_lookup.h.
+ *
+ * The cache is laid out as HUB/models--ORG--NAME/{refs/main,snapshots/REVISION}; refs/main holds
+ * the revision's name.  That name comes from a file, so it is checked before it becomes a path. */
+#include "cli/model_lookup.h"
+
+#include "base/error.h"
+#include "cli/executable.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Formats into `path`; false if it does not fit. */
+static bool set_path(char path[CLI_PATH_SIZE], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static bool set_path(char path[CLI_PATH_SIZE], const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    int length = vsnprintf(path, CLI_PATH_SIZE, format, list);
+    va_end(list);
+    return length > 0 && length < CLI_PATH_SIZE;
+}
+
+static bool exists(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+static bool holds_model(const char *folder) {
+    char config[CLI_PATH_SIZE];
+    return set_path(config, "%s/config.json", folder) && exists(config);
+}
+
+static plumb_status find_demo(char path[CLI_PATH_SIZE], plumb_error *err) {
+    char folder[CLI_PATH_SIZE];
+    if (cli_executable_folder(folder, sizeof folder) &&
+        set_path(path, "%s/../share/plumb/demo-model", folder) && holds_model(path))
+        return PLUMB_OK;
+    if (set_path(path, "%s", PLUMB_SOURCE_DIR "/data/demo-model") && holds_model(path))
+        return PLUMB_OK;
+    return plumb__fail(err, PLUMB_ERROR_IO, NULL, "demo model", -1, "nothing",
+                       "share/plumb/demo-model beside the program's folder, or -m MODEL");
+}
+
+/* One part of an id or a revision: letters, digits, '-', '_', '.', not starting with a dot. */
+static bool is_plain_name(const char *text, size_t size) {
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+    return size > 0 && size < 256 && text[0] != '.' && strspn(text, allowed) >= size;
+}
+
+static plumb_status find_in_cache(const cli_options *options, const char *id, size_t org_size,
+                                  char path[CLI_PATH_SIZE], plumb_error *err) {
+    char cache[CLI_PATH_SIZE];
+    bool fits =
+        options->hf_home != NULL
+            ? set_path(cache, "%s", options->hf_home)
+            : options->home != NULL && set_path(cache, "%s/.cache/huggingface", options->home);
+    char repository[CLI_PATH_SIZE], reference[CLI_PATH_SIZE];
+    fits = fits && set_path(repository, "%s/hub/models--%.*s--%s", cache, (int)org_size, id,
+                            id + org_size + 1);
+    fits = fits && set_path(reference, "%s/refs/main", repository);
+    FILE *file = fits ? fopen(reference, "r") : NULL;
+    if (file == NULL)
+        return plumb__fail(err, PLUMB_ERROR_IO, id, NULL, -1, "no such folder or cached model",
+                           "a model folder, or an id in the Hugging Face cache");
+    char revision[258] = "";
+    size_t size = fread(revision, 1, sizeof revision - 1, file);
+    fclose(file);
+    while (size > 0 && (revision[size - 1] == '\n' || revision[size - 1] == '\r')) size--;
+    revision[size] = '\0';
+    if (!is_plain_name(revision, size))
+        return plumb__fail(err, PLUMB_ERROR_FORMAT, reference, NULL, -1, "another text",
+                           "the name of a snapshot");
+    if (!set_path(path, "%s/snapshots/%s", repository, revision) || !exists(path))
+        return plumb__fail(err, PLUMB_ERROR_IO, reference, NULL, -1, revision,
+                           "a snapshot that is in the cache");
+    return PLUMB_OK;
+}
+
+plumb_status cli_find_model(const cli_options *options, char path[CLI_PATH_SIZE],
+                            plumb_error *err) {
+    const char *model = options->model;
+    if (model == NULL) return find_demo(path, err);
+    size_t size = strlen(model);
+    if (size >= CLI_PATH_SIZE)
+        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "--model", -1, NULL,
+                           "a path below %d bytes", CLI_PATH_SIZE);
+    if (size >= 5 && strcmp(model + size - 5, ".gguf") == 0)
+        return plumb__fail(err, PLUMB_ERROR_UNSUPPORTED, model, NULL, -1, "a GGUF file",
+                           "a folder with config.json and safetensors");
+    if (exists(model)) {
+        memcpy(path, model, size + 1);
+        return PLUMB_OK;
+    }
+    const char *slash = strchr(model, '/');
+    if (slash != NULL && is_plain_name(model, (size_t)(slash - model)) &&
+        is_plain_name(slash + 1, strlen(slash + 1)))
+        return find_in_cache(options, model, (size_t)(slash - model), path, err);
+    return plumb__fail(err, PLUMB_ERROR_IO, model, NULL, -1, "nothing", "a model folder");
+}

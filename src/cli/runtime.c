@@ -1,0 +1,194 @@
+/* The opened model and the generation loop; see runtime.h. */
+#include "cli/runtime.h"
+
+#include "base/error.h"
+#include "cli/interrupt.h"
+#include "cli/model_lookup.h"
+#include "cli/output.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_LOGPROBS = 64 }; /* the range of --logprobs */
+
+double cli_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- Progress of long evaluations ---- */
+
+static int on_progress(void *user, int64_t done, int64_t total) {
+    static const double patience = 0.5; /* seconds before a line is worth showing */
+    cli_progress *progress = user;
+    if (progress->wanted && total > 1 && cli_seconds() - progress->started > patience) {
+        fprintf(stderr, "\rreading: %lld of %lld tokens", (long long)done, (long long)total);
+        fflush(stderr);
+        progress->shown = true;
+    }
+    return cli_interrupted();
+}
+
+void cli_progress_clear(cli_progress *progress) {
+    if (progress->shown) fprintf(stderr, "\r\033[K");
+    progress->shown = false;
+}
+
+/* ---- Opening ---- */
+
+static plumb_sampling sampling_of(const cli_options *options) {
+    plumb_sampling sampling = plumb_sampling_default();
+    sampling.temperature = (float)options->temperature;
+    sampling.top_k = (int32_t)options->top_k;
+    sampling.top_p = (float)options->top_p;
+    sampling.min_p = (float)options->min_p;
+    sampling.seed = options->seed;
+    sampling.bias = options->bias;
+    sampling.n_bias = options->n_bias;
+    return sampling;
+}
+
+static plumb_status check_bias(const cli_runtime *runtime, plumb_error *err) {
+    for (int32_t i = 0; i < runtime->sampling.n_bias; i++) {
+        int32_t token = runtime->sampling.bias[i].token;
+        if (token >= runtime->info.vocab_size)
+            return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "--logit-bias", -1,
+                               plumb__format("token %d", (int)token).s, "an id below %lld",
+                               (long long)runtime->info.vocab_size);
+    }
+    return PLUMB_OK;
+}
+
+static plumb_status open_all(cli_runtime *runtime, bool wants_text, plumb_error *err) {
+    const cli_options *options = runtime->options;
+    char path[CLI_PATH_SIZE];
+    plumb_status status = cli_find_model(options, path, err);
+    if (status != PLUMB_OK) return status;
+    if (wants_text) status = plumb_text_open(path, &runtime->text, err);
+    if (status != PLUMB_OK) return status;
+
+    const plumb_model_options model_options = {
+        .threads = (int)options->threads, .log = cli_log, .log_user = (void *)options};
+    status = plumb_model_open(path, &model_options, &runtime->model, err);
+    if (status != PLUMB_OK) return status;
+    plumb_model_get_info(runtime->model, &runtime->info);
+    status = check_bias(runtime, err);
+    if (status != PLUMB_OK) return status;
+
+    const plumb_session_options session_options = {.context = options->context,
+                                                   .chunk = options->chunk,
+                                                   .progress = on_progress,
+                                                   .progress_user = &runtime->progress};
+    return plumb_session_create(runtime->model, &session_options, &runtime->session, err);
+}
+
+int cli_runtime_open(const cli_options *options, bool wants_text, cli_runtime *runtime) {
+    *runtime = (cli_runtime){.options = options, .sampling = sampling_of(options)};
+    runtime->progress.wanted = !options->quiet && isatty(STDERR_FILENO);
+    plumb_error err = {0};
+    if (open_all(runtime, wants_text, &err) != PLUMB_OK) {
+        cli_runtime_close(runtime);
+        return cli_report(options, &err);
+    }
+    cli_interrupt_catch();
+    return CLI_OK;
+}
+
+void cli_runtime_close(cli_runtime *runtime) {
+    plumb_session_destroy(runtime->session);
+    plumb_model_close(runtime->model);
+    plumb_text_close(runtime->text);
+    runtime->session = NULL;
+    runtime->model = NULL;
+    runtime->text = NULL;
+}
+
+/* ---- Generation ---- */
+
+static int64_t common_prefix(const plumb_session *session, const plumb_tokens *prompt) {
+    const int32_t *held = plumb_session_tokens(session);
+    int64_t limit = plumb_session_length(session), n = 0;
+    if (limit > prompt->count) limit = prompt->count;
+    while (n < limit && held[n] == prompt->ids[n]) n++;
+    return n;
+}
+
+static plumb_status read_prompt(cli_runtime *runtime, const plumb_tokens *prompt,
+                                const float **logits, cli_generation *generation,
+                                plumb_error *err) {
+    double started = cli_seconds();
+    runtime->progress.started = started;
+    int64_t shared = common_prefix(runtime->session, prompt);
+    /* The logits of the last token are needed, so at least that one is evaluated. */
+    if (shared == prompt->count) shared--;
+    plumb_status status = plumb_session_rewind(runtime->session, shared, err);
+    if (status == PLUMB_OK)
+        status = plumb_session_eval(runtime->session, prompt->ids + shared, prompt->count - shared,
+                                    logits, err);
+    cli_progress_clear(&runtime->progress);
+    generation->n_prompt = prompt->count;
+    generation->n_reused = shared;
+    generation->prompt_seconds = cli_seconds() - started;
+    return status;
+}
+
+static plumb_status sample_answer(cli_runtime *runtime, const float *logits, cli_token_sink sink,
+                                  void *user, cli_generation *generation, plumb_error *err) {
+    int64_t limit = runtime->options->n_tokens;
+    plumb_session *session = runtime->session;
+    for (;;) {
+        plumb_logprob top[MOST_LOGPROBS];
+        cli_step step = {.top = top, .n_top = (int32_t)runtime->options->logprobs};
+        if (step.n_top > runtime->info.vocab_size) step.n_top = (int32_t)runtime->info.vocab_size;
+        plumb_status status = plumb_sample(logits, runtime->info.vocab_size, &runtime->sampling,
+                                           plumb_session_length(session), &step.token, &step.chosen,
+                                           step.n_top > 0 ? top : NULL, step.n_top, err);
+        if (status != PLUMB_OK) return status;
+        generation->n_answer++;
+        generation->ending = CLI_ENDED_BY_SINK;
+        if (!sink(user, &step)) return PLUMB_OK;
+        generation->ending = CLI_ENDED_BY_LIMIT;
+        if (limit > 0 && generation->n_answer >= limit) return PLUMB_OK;
+        generation->ending = CLI_ENDED_BY_CONTEXT;
+        if (plumb_session_length(session) >= plumb_session_context(session)) return PLUMB_OK;
+        generation->ending = CLI_ENDED_BY_INTERRUPT;
+        if (cli_interrupted()) return PLUMB_OK;
+        status = plumb_session_eval(session, &step.token, 1, &logits, err);
+        if (status != PLUMB_OK) return status;
+    }
+}
+
+plumb_status cli_generate(cli_runtime *runtime, const plumb_tokens *prompt, cli_token_sink sink,
+                          void *user, cli_generation *generation, plumb_error *err) {
+    *generation = (cli_generation){.ending = CLI_ENDED_BY_INTERRUPT};
+    int64_t context = plumb_session_context(runtime->session);
+    if (prompt->count > context)
+        return plumb__fail(err, PLUMB_ERROR_CONTEXT, NULL, "prompt", -1,
+                           plumb__format("%lld tokens", (long long)prompt->count).s,
+                           "at most the context of %lld (-c sets it)", (long long)context);
+    const float *logits = NULL;
+    plumb_status status = read_prompt(runtime, prompt, &logits, generation, err);
+    if (status != PLUMB_OK) return status;
+    double started = cli_seconds();
+    runtime->progress.started = started;
+    status = sample_answer(runtime, logits, sink, user, generation, err);
+    generation->answer_seconds = cli_seconds() - started;
+    /* An answer that was cut short by Ctrl-C is an ending, not a fault. */
+    if (status == PLUMB_ERROR_CANCELLED && generation->n_answer > 0) status = PLUMB_OK;
+    return status;
+}
+
+static double rate(int64_t tokens, double seconds) {
+    return seconds > 0 ? (double)tokens / seconds : 0;
+}
+
+void cli_describe_speed(const cli_generation *generation, char *line, size_t size) {
+    snprintf(line, size,
+             "prompt %lld tokens (%lld reused), %.1f tokens/s; answer %lld tokens, %.1f tokens/s",
+             (long long)generation->n_prompt, (long long)generation->n_reused,
+             rate(generation->n_prompt - generation->n_reused, generation->prompt_seconds),
+             (long long)generation->n_answer,
+             rate(generation->n_answer, generation->answer_seconds));
+}

@@ -1,0 +1,63 @@
+/* What the commands that compute have in common: an opened model, its text handle, one session,
+ * and the loop that evaluates a prompt and then samples token after token. */
+#ifndef PLUMB_CLI_RUNTIME_H
+#define PLUMB_CLI_RUNTIME_H
+
+#include "cli/options.h"
+
+typedef struct cli_progress {
+    bool shown;         /* a line is on the terminal */
+    bool wanted;        /* standard error is a terminal and nobody asked for quiet */
+    double started;     /* cli_seconds() when the current evaluation began */
+} cli_progress;
+
+typedef struct cli_runtime {
+    const cli_options *options;
+    plumb_model *model;
+    plumb_text *text; /* NULL unless asked for */
+    plumb_session *session;
+    plumb_model_info info;
+    plumb_sampling sampling;
+    cli_progress progress;
+} cli_runtime;
+
+/* Opens all of it and catches Ctrl-C.  Reports a failure itself and returns the exit status. */
+int cli_runtime_open(const cli_options *options, bool wants_text, cli_runtime *runtime);
+void cli_runtime_close(cli_runtime *runtime);
+
+double cli_seconds(void); /* monotonic */
+void cli_progress_clear(cli_progress *progress); /* takes its line off the terminal */
+
+/* One chosen token.  `top` holds n_top entries, best first. */
+typedef struct cli_step {
+    int32_t token;
+    plumb_logprob chosen;
+    const plumb_logprob *top;
+    int32_t n_top;
+} cli_step;
+
+/* Sees every chosen token, stop tokens too; false ends the answer. */
+typedef bool (*cli_token_sink)(void *user, const cli_step *step);
+
+typedef enum cli_ending {
+    CLI_ENDED_BY_SINK,
+    CLI_ENDED_BY_LIMIT,       /* options->n_tokens */
+    CLI_ENDED_BY_CONTEXT,     /* the session is full */
+    CLI_ENDED_BY_INTERRUPT
+} cli_ending;
+
+typedef struct cli_generation {
+    cli_ending ending;
+    int64_t n_prompt, n_reused, n_answer; /* tokens; n_reused of the prompt were in the session */
+    double prompt_seconds, answer_seconds;
+} cli_generation;
+
+/* Brings the session to `prompt`, keeping the longest common beginning, then samples up to
+ * options->n_tokens tokens.  The session stays usable whatever happens. */
+PLUMB_MUST_CHECK plumb_status cli_generate(cli_runtime *runtime, const plumb_tokens *prompt,
+                                           cli_token_sink sink, void *user,
+                                           cli_generation *generation, plumb_error *err);
+/* "prompt 40 tokens (31 reused), 312.5 tokens/s; answer 12 tokens, 40.1 tokens/s" */
+void cli_describe_speed(const cli_generation *generation, char *line, size_t size);
+
+#endif
