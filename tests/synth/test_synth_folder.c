@@ -1,0 +1,179 @@
+/* What is on the disk before, after and instead of a checkpoint. */
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "synth/output_folder.h"
+#include "synth/synth.h"
+#include "t.h"
+
+#define ROOT BUILD_DIR "/synth-folder"
+
+static plumb_synth_options tiny_in(const char *folder) {
+    return (plumb_synth_options){
+        .variant = PLUMB_SYNTH_TINY, .folder = folder, .seed = 1, .threads = 1};
+}
+
+static int files_in(const char *folder) {
+    int count = 0;
+    DIR *directory = opendir(folder);
+    if (!directory) return -1;
+    for (struct dirent *entry; (entry = readdir(directory));) count += entry->d_name[0] != '.';
+    closedir(directory);
+    return count;
+}
+
+static void remove_folder(const char *folder) {
+    char path[1024];
+    DIR *directory = opendir(folder);
+    if (!directory) return;
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.') unlink(path);
+    }
+    closedir(directory);
+    rmdir(folder);
+}
+
+static void write_file(const char *path) {
+    FILE *file = fopen(path, "w");
+    T_CHECK(file && fputs("kept", file) >= 0 && fclose(file) == 0, "%s", path);
+}
+
+static void full_folder(void) {
+    const char *folder = ROOT "/full/deeper";
+    plumb_error err;
+    plumb_synth_options options = tiny_in(folder);
+    remove_folder(folder);
+    T_CHECK(plumb__synth_write(&options, &err) == PLUMB_OK, "parents are made: %s", err.found);
+    T_CHECK(files_in(folder) == 8, "%d files", files_in(folder));
+    write_file(ROOT "/full/deeper/notes");
+    T_CHECK(plumb__synth_write(&options, &err) == PLUMB_ERROR_ARGUMENT, "files in the way");
+    T_CHECK(!strcmp(err.file, folder) && strstr(err.found, "in it"), "%s", err.found);
+    T_CHECK(files_in(folder) == 9, "nothing touched");
+    options.force = true;
+    T_CHECK(plumb__synth_write(&options, &err) == PLUMB_OK, "forced: %s", err.found);
+    T_CHECK(files_in(folder) == 9 && access(ROOT "/full/deeper/notes", F_OK) == 0, "notes kept");
+    options.folder = ROOT "/full/deeper/notes";
+    T_CHECK(plumb__synth_write(&options, &err) == PLUMB_ERROR_ARGUMENT, "a file");
+    options.folder = ROOT "/full/deeper/notes/below";
+    T_CHECK(plumb__synth_write(&options, &err) == PLUMB_ERROR_IO, "below a file");
+    options.folder = "";
+    T_CHECK(plumb__synth_write(&options, &err) == PLUMB_ERROR_ARGUMENT, "no name");
+    remove_folder(folder);
+}
+
+typedef struct watch {
+    int64_t cancel_at, last, total;
+    int files; /* in the folder when cancelled */
+    const char *folder;
+    bool backward;
+} watch;
+
+static int on_progress(void *user, int64_t done, int64_t total) {
+    watch *w = user;
+    w->backward |= done < w->last;
+    w->last = done;
+    w->total = total;
+    if (done < w->cancel_at) return 0;
+    w->files = files_in(w->folder);
+    return 1;
+}
+
+static void cancelled(void) {
+    const char *folder = ROOT "/cancelled";
+    static const int64_t places[] = {1, 100000, 2000000};
+    for (int existed = 0; existed < 2; existed++) {
+        for (int i = 0; i < 3; i++) {
+            remove_folder(folder);
+            if (existed) mkdir(folder, 0777);
+            watch w = {.cancel_at = places[i], .folder = folder};
+            plumb_synth_options options = tiny_in(folder);
+            options.progress = on_progress;
+            options.progress_user = &w;
+            plumb_error err;
+            plumb_status status = plumb__synth_write(&options, &err);
+            T_CHECK(status == PLUMB_ERROR_CANCELLED && err.status == status, "%d", (int)status);
+            T_CHECK(w.files > 0, "%d files when cancelled", w.files);
+            T_CHECK(files_in(folder) == (existed ? 0 : -1), "%d left", files_in(folder));
+        }
+    }
+    remove_folder(folder);
+}
+
+static void progress(void) {
+    const char *folder = ROOT "/progress";
+    remove_folder(folder);
+    watch w = {.cancel_at = INT64_MAX, .folder = folder};
+    plumb_synth_options options = tiny_in(folder);
+    options.progress = on_progress;
+    options.progress_user = &w;
+    plumb_error err;
+    T_CHECK(plumb__synth_write(&options, &err) == PLUMB_OK, "%s", err.found);
+    /* The index of this checkpoint says total_size 2283952. */
+    T_CHECK(w.last == 2283952 && w.total == 2283952 && !w.backward, "%" PRId64, w.last);
+    remove_folder(folder);
+}
+
+/* A write that fails: the limit on file sizes is hit in the first shard. */
+static void failing_write(void) {
+    const char *folder = ROOT "/failing";
+    remove_folder(folder);
+    struct rlimit old, low;
+    T_CHECK(getrlimit(RLIMIT_FSIZE, &old) == 0, "limit");
+    low = old;
+    low.rlim_cur = 50000;
+    signal(SIGXFSZ, SIG_IGN);
+    T_CHECK(setrlimit(RLIMIT_FSIZE, &low) == 0, "limit");
+    plumb_synth_options options = tiny_in(folder);
+    plumb_error err;
+    plumb_status status = plumb__synth_write(&options, &err);
+    T_CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0, "limit");
+    T_CHECK(status == PLUMB_ERROR_IO && strstr(err.file, "model-00001-of-00004"), "%s", err.file);
+    T_CHECK(files_in(folder) == -1, "nothing left");
+}
+
+static void room(void) {
+    plumb__output output;
+    plumb_error err;
+    T_CHECK(plumb__output_open(&output, ROOT "/room", true, &err) == PLUMB_OK, "%s", err.found);
+    T_CHECK(plumb__output_check_room(&output, 1, &err) == PLUMB_OK, "%s", err.found);
+    T_CHECK(plumb__output_check_room(&output, INT64_MAX, &err) == PLUMB_ERROR_IO, "too much");
+    T_CHECK(!strcmp(err.field, "free disk space"), "%s", err.field);
+    plumb__output_close(&output);
+    T_CHECK(access(ROOT "/room", F_OK) != 0, "the folder was made for nothing");
+}
+
+static void options_that_do_not_fit(void) {
+    static const struct {
+        plumb_synth_variant variant;
+        int64_t layers;
+        plumb_synth_payload payload;
+        const char *field;
+    } cases[] = {
+        {PLUMB_SYNTH_TINY, 2, PLUMB_SYNTH_FULL, "layers"},
+        {PLUMB_SYNTH_DEEP40, 0, PLUMB_SYNTH_SPARSE, "sparse"},
+        {PLUMB_SYNTH_RELEASE, 41, PLUMB_SYNTH_SPARSE, "layers"},
+        {PLUMB_SYNTH_RELEASE, -1, PLUMB_SYNTH_SPARSE, "layers"},
+        {PLUMB_SYNTH_VARIANTS, 0, PLUMB_SYNTH_FULL, "variant"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        plumb_synth_options options = {.variant = cases[i].variant,
+                                       .folder = ROOT "/never",
+                                       .layers = cases[i].layers,
+                                       .payload = cases[i].payload};
+        plumb_error err;
+        T_CHECK(plumb__synth_write(&options, &err) == PLUMB_ERROR_ARGUMENT, "case %zu", i);
+        T_CHECK(!strcmp(err.field, cases[i].field), "case %zu: %s", i, err.field);
+        T_CHECK(access(ROOT "/never", F_OK) != 0, "case %zu", i);
+    }
+    T_CHECK(plumb__synth_variant_find("release") == PLUMB_SYNTH_RELEASE, "by name");
+    T_CHECK(plumb__synth_variant_find("Release") == -1, "names are exact");
+}
+
+T_MAIN({"full_folder", full_folder}, {"cancelled", cancelled}, {"progress", progress},
+       {"failing_write", failing_write}, {"room", room},
+       {"options_that_do_not_fit", options_that_do_not_fit})
