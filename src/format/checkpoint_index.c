@@ -42,7 +42,7 @@ static void add_file(plumb_json_scan *scan, plumb_index *index, const char *file
     int64_t place = place_of(index, file, &present);
     if (present) return;
     if (!is_plain_name(file) || index->n_files == MAX_FILES) {
-        plumb__json_fault(scan, "weight_map", plumb__format("\"%.150s\"", file).s,
+        plumb__scan_fault(scan, "weight_map", plumb__format("\"%.150s\"", file).s,
                           index->n_files == MAX_FILES
                               ? "at most 4096 shards"
                               : "a file name without '/', \"..\" or a leading dot");
@@ -61,10 +61,10 @@ static void add_file(plumb_json_scan *scan, plumb_index *index, const char *file
 }
 
 static void read_weight_map(plumb_json_scan *scan, plumb_index *index) {
-    plumb__json_open(scan, '{');
-    for (bool first = true; plumb__json_next(scan, '}', &first);) {
-        char *name = plumb__json_key(scan);
-        const char *file = plumb__json_string(scan);
+    plumb__scan_open(scan, '{');
+    for (bool first = true; plumb__scan_next(scan, '}', &first);) {
+        char *name = plumb__scan_key(scan);
+        const char *file = plumb__scan_string(scan);
         if (scan->status != PLUMB_OK) return;
         plumb__safetensors_modern_name(name);
         add_file(scan, index, file);
@@ -80,11 +80,11 @@ static void read_weight_map(plumb_json_scan *scan, plumb_index *index) {
 }
 
 static void read_metadata(plumb_json_scan *scan, plumb_index *index) {
-    plumb__json_open(scan, '{');
-    for (bool first = true; plumb__json_next(scan, '}', &first);) {
-        if (!strcmp(plumb__json_key(scan), "total_size"))
-            index->total_size = plumb__json_integer(scan);
-        else plumb__json_skip(scan);
+    plumb__scan_open(scan, '{');
+    for (bool first = true; plumb__scan_next(scan, '}', &first);) {
+        if (!strcmp(plumb__scan_key(scan), "total_size"))
+            index->total_size = plumb__scan_integer(scan);
+        else plumb__scan_skip(scan);
     }
 }
 
@@ -98,21 +98,21 @@ plumb_status plumb__index_parse(char *text, int64_t size, const char *path, plum
     *index = (plumb_index){.text = text, .total_size = -1};
     plumb_json_scan scan = {.text = text, .size = size, .path = path, .err = err};
     bool map_seen = false, metadata_seen = false;
-    plumb__json_open(&scan, '{');
-    for (bool first = true; plumb__json_next(&scan, '}', &first);) {
-        const char *key = plumb__json_key(&scan);
+    plumb__scan_open(&scan, '{');
+    for (bool first = true; plumb__scan_next(&scan, '}', &first);) {
+        const char *key = plumb__scan_key(&scan);
         bool is_map = !strcmp(key, "weight_map"), is_metadata = !strcmp(key, "metadata");
         if ((is_map && map_seen) || (is_metadata && metadata_seen))
-            plumb__json_fault(&scan, key, "the key again", "each key once");
+            plumb__scan_fault(&scan, key, "the key again", "each key once");
         map_seen |= is_map;
         metadata_seen |= is_metadata;
         if (is_map) read_weight_map(&scan, index);
         else if (is_metadata) read_metadata(&scan, index);
-        else plumb__json_skip(&scan);
+        else plumb__scan_skip(&scan);
     }
-    plumb__json_end(&scan);
+    plumb__scan_end(&scan);
     if (index->count == 0)
-        plumb__json_fault(&scan, "weight_map", map_seen ? "no entry" : "no such key",
+        plumb__scan_fault(&scan, "weight_map", map_seen ? "no entry" : "no such key",
                           "tensor names and their files");
     if (scan.status == PLUMB_OK) {
         qsort(index->entries, (size_t)index->count, sizeof *index->entries, by_name);

@@ -7,7 +7,7 @@
 
 enum { MAX_DEPTH = 64 };
 
-void plumb__json_fault(plumb_json_scan *scan, const char *field, const char *found,
+void plumb__scan_fault(plumb_json_scan *scan, const char *field, const char *found,
                        const char *expected) {
     if (scan->status != PLUMB_OK) return;
     scan->status = plumb__fail(scan->err, PLUMB_ERROR_FORMAT, scan->path, field,
@@ -17,13 +17,13 @@ void plumb__json_fault(plumb_json_scan *scan, const char *field, const char *fou
 /* The fault "the byte here is not what `expected` says". */
 static void unexpected(plumb_json_scan *scan, const char *expected) {
     if (scan->at >= scan->size) {
-        plumb__json_fault(scan, "JSON", "end of text", expected);
+        plumb__scan_fault(scan, "JSON", "end of text", expected);
         return;
     }
     unsigned char c = (unsigned char)scan->text[scan->at];
     plumb__text192 found = c > 0x20 && c < 0x7F ? plumb__format("'%c'", c)
                                                 : plumb__format("byte 0x%02X", c);
-    plumb__json_fault(scan, "JSON", found.s, expected);
+    plumb__scan_fault(scan, "JSON", found.s, expected);
 }
 
 /* The next byte after white space, or 0 at the end or after a fault.  (A NUL in the text is never
@@ -47,11 +47,11 @@ static bool take(plumb_json_scan *scan, char wanted, const char *expected) {
     return false;
 }
 
-void plumb__json_open(plumb_json_scan *scan, char bracket) {
+void plumb__scan_open(plumb_json_scan *scan, char bracket) {
     (void)take(scan, bracket, bracket == '{' ? "an object" : "an array");
 }
 
-bool plumb__json_next(plumb_json_scan *scan, char closing, bool *first) {
+bool plumb__scan_next(plumb_json_scan *scan, char closing, bool *first) {
     char c = peek(scan);
     bool was_first = *first;
     *first = false;
@@ -63,7 +63,7 @@ bool plumb__json_next(plumb_json_scan *scan, char closing, bool *first) {
     return take(scan, ',', closing == '}' ? "',' or '}'" : "',' or ']'");
 }
 
-char *plumb__json_string(plumb_json_scan *scan) {
+char *plumb__scan_string(plumb_json_scan *scan) {
     if (!take(scan, '"', "a string")) return scan->text + scan->size;
     int64_t begin = scan->at;
     while (scan->at < scan->size) {
@@ -79,13 +79,13 @@ char *plumb__json_string(plumb_json_scan *scan) {
     return scan->text + scan->size;
 }
 
-char *plumb__json_key(plumb_json_scan *scan) {
-    char *key = plumb__json_string(scan);
+char *plumb__scan_key(plumb_json_scan *scan) {
+    char *key = plumb__scan_string(scan);
     (void)take(scan, ':', "':'");
     return key;
 }
 
-int64_t plumb__json_integer(plumb_json_scan *scan) {
+int64_t plumb__scan_integer(plumb_json_scan *scan) {
     char c = peek(scan);
     if (c < '0' || c > '9') {
         unexpected(scan, "a whole number, not negative");
@@ -97,7 +97,7 @@ int64_t plumb__json_integer(plumb_json_scan *scan) {
         c = scan->text[scan->at];
         if (c < '0' || c > '9') break;
         if (value > (INT64_MAX - (c - '0')) / 10) {
-            plumb__json_fault(scan, "JSON", "a larger number", "at most 9223372036854775807");
+            plumb__scan_fault(scan, "JSON", "a larger number", "at most 9223372036854775807");
             return 0;
         }
         value = value * 10 + (c - '0');
@@ -105,7 +105,7 @@ int64_t plumb__json_integer(plumb_json_scan *scan) {
     }
     bool leading_zero = scan->text[begin] == '0' && scan->at - begin > 1;
     if (leading_zero || c == '.' || c == 'e' || c == 'E') {
-        plumb__json_fault(scan, "JSON", leading_zero ? "a leading zero" : "a fraction or exponent",
+        plumb__scan_fault(scan, "JSON", leading_zero ? "a leading zero" : "a fraction or exponent",
                           "a whole number");
         return 0;
     }
@@ -139,12 +139,12 @@ static void skip_word(plumb_json_scan *scan) {
 }
 
 /* An explicit stack of closing brackets: depth is the text's choice, not ours to recurse on. */
-void plumb__json_skip(plumb_json_scan *scan) {
+void plumb__scan_skip(plumb_json_scan *scan) {
     char closing[MAX_DEPTH];
     bool first[MAX_DEPTH];
     int depth = 0;
     do {
-        if (depth > 0 && !plumb__json_next(scan, closing[depth - 1], &first[depth - 1])) {
+        if (depth > 0 && !plumb__scan_next(scan, closing[depth - 1], &first[depth - 1])) {
             depth--;
             continue;
         }
@@ -157,7 +157,7 @@ void plumb__json_skip(plumb_json_scan *scan) {
         }
         if (c == '{' || c == '[') {
             if (depth == MAX_DEPTH) {
-                plumb__json_fault(scan, "JSON", "deeper nesting", "at most 64 levels");
+                plumb__scan_fault(scan, "JSON", "deeper nesting", "at most 64 levels");
                 return;
             }
             closing[depth] = c == '{' ? '}' : ']';
@@ -171,7 +171,7 @@ void plumb__json_skip(plumb_json_scan *scan) {
     } while (depth > 0 && scan->status == PLUMB_OK);
 }
 
-void plumb__json_end(plumb_json_scan *scan) {
+void plumb__scan_end(plumb_json_scan *scan) {
     (void)peek(scan);
     if (scan->status == PLUMB_OK && scan->at < scan->size) unexpected(scan, "the end");
 }

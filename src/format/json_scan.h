@@ -8,7 +8,7 @@
  * printable ASCII without escapes, as all of the format's are.
  *
  * A fault is remembered, and every later call does nothing and returns false or 0, so that callers
- * test once, at the end: plumb__json_status(). */
+ * test once, at the end: plumb__scan_status(). */
 #ifndef PLUMB_FORMAT_JSON_SCAN_H
 #define PLUMB_FORMAT_JSON_SCAN_H
 
@@ -24,22 +24,22 @@ typedef struct plumb_json_scan {
 } plumb_json_scan;
 
 /* Walks the members of an object or the items of an array:
- *   plumb__json_open(scan, '{');
- *   for (bool first = true; plumb__json_next(scan, '}', &first);) {
- *       const char *key = plumb__json_key(scan);  ... read one value ... } */
-void plumb__json_open(plumb_json_scan *scan, char bracket);
-bool plumb__json_next(plumb_json_scan *scan, char closing, bool *first);
+ *   plumb__scan_open(scan, '{');
+ *   for (bool first = true; plumb__scan_next(scan, '}', &first);) {
+ *       const char *key = plumb__scan_key(scan);  ... read one value ... } */
+void plumb__scan_open(plumb_json_scan *scan, char bracket);
+bool plumb__scan_next(plumb_json_scan *scan, char closing, bool *first);
 /* A string and the colon after it; never NULL ("" after a fault). */
-char *plumb__json_key(plumb_json_scan *scan);
-char *plumb__json_string(plumb_json_scan *scan);
+char *plumb__scan_key(plumb_json_scan *scan);
+char *plumb__scan_string(plumb_json_scan *scan);
 /* An integer 0 <= x <= INT64_MAX. */
-int64_t plumb__json_integer(plumb_json_scan *scan);
+int64_t plumb__scan_integer(plumb_json_scan *scan);
 /* Any value, at most 64 levels deep. */
-void plumb__json_skip(plumb_json_scan *scan);
+void plumb__scan_skip(plumb_json_scan *scan);
 /* Only white space may follow. */
-void plumb__json_end(plumb_json_scan *scan);
+void plumb__scan_end(plumb_json_scan *scan);
 /* Records a fault of the caller's at the current place, unless there is one already. */
-void plumb__json_fault(plumb_json_scan *scan, const char *field, const char *found,
+void plumb__scan_fault(plumb_json_scan *scan, const char *field, const char *found,
                        const char *expected);
 
 #endif

@@ -57,32 +57,32 @@ void plumb__safetensors_modern_name(char *name) {
 static void read_shape(plumb_json_scan *scan, plumb_tensor *tensor) {
     tensor->rank = 0;
     tensor->shape[0] = tensor->shape[1] = 1;
-    plumb__json_open(scan, '[');
-    for (bool first = true; plumb__json_next(scan, ']', &first);) {
-        int64_t size = plumb__json_integer(scan);
+    plumb__scan_open(scan, '[');
+    for (bool first = true; plumb__scan_next(scan, ']', &first);) {
+        int64_t size = plumb__scan_integer(scan);
         if (tensor->rank == 2) {
-            plumb__json_fault(scan, tensor->name, "a shape of more dimensions",
+            plumb__scan_fault(scan, tensor->name, "a shape of more dimensions",
                               "one or two dimensions");
             return;
         }
         tensor->shape[tensor->rank++] = size;
     }
     if (tensor->rank == 0)
-        plumb__json_fault(scan, tensor->name, "a shape without dimensions",
+        plumb__scan_fault(scan, tensor->name, "a shape without dimensions",
                           "one or two dimensions");
     else if (tensor->shape[0] == 0 || tensor->shape[1] == 0)
-        plumb__json_fault(scan, tensor->name, "an empty tensor", "dimensions of at least 1");
+        plumb__scan_fault(scan, tensor->name, "an empty tensor", "dimensions of at least 1");
 }
 
 static void read_offsets(plumb_json_scan *scan, const char *name, int64_t range[2]) {
     int count = 0;
-    plumb__json_open(scan, '[');
-    for (bool first = true; plumb__json_next(scan, ']', &first); count++) {
-        int64_t offset = plumb__json_integer(scan);
+    plumb__scan_open(scan, '[');
+    for (bool first = true; plumb__scan_next(scan, ']', &first); count++) {
+        int64_t offset = plumb__scan_integer(scan);
         if (count < 2) range[count] = offset;
     }
     if (count != 2)
-        plumb__json_fault(scan, name, plumb__format("%d data_offsets", count).s,
+        plumb__scan_fault(scan, name, plumb__format("%d data_offsets", count).s,
                           "two data_offsets");
 }
 
@@ -100,12 +100,12 @@ static void check_range(plumb_json_scan *scan, plumb_tensor *tensor, const int64
                         int64_t data_bytes) {
     tensor->bytes = payload_bytes(tensor);
     if (tensor->bytes < 0)
-        plumb__json_fault(scan, tensor->name,
+        plumb__scan_fault(scan, tensor->name,
                           plumb__format("shape [%lld, %lld]", (long long)tensor->shape[0],
                                         (long long)tensor->shape[1]).s,
                           "a size below 2^63 bytes");
     else if (range[0] > range[1] || range[1] - range[0] != tensor->bytes)
-        plumb__json_fault(scan, tensor->name,
+        plumb__scan_fault(scan, tensor->name,
                           plumb__format("data_offsets [%lld, %lld]", (long long)range[0],
                                         (long long)range[1]).s,
                           plumb__format("%lld bytes for %s [%lld, %lld]", (long long)tensor->bytes,
@@ -113,7 +113,7 @@ static void check_range(plumb_json_scan *scan, plumb_tensor *tensor, const int64
                                         (long long)tensor->shape[0],
                                         (long long)tensor->shape[1]).s);
     else if (range[1] > data_bytes)
-        plumb__json_fault(scan, tensor->name,
+        plumb__scan_fault(scan, tensor->name,
                           plumb__format("data_offsets [%lld, %lld]", (long long)range[0],
                                         (long long)range[1]).s,
                           plumb__format("at most the %lld bytes that the file holds",
@@ -125,24 +125,24 @@ static void read_tensor(plumb_json_scan *scan, plumb_tensor *tensor, int64_t dat
     enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4, ALL = 7 };
     int seen = 0, dtype = -1;
     int64_t range[2] = {0, 0};
-    plumb__json_open(scan, '{');
-    for (bool first = true; plumb__json_next(scan, '}', &first);) {
-        const char *key = plumb__json_key(scan);
+    plumb__scan_open(scan, '{');
+    for (bool first = true; plumb__scan_next(scan, '}', &first);) {
+        const char *key = plumb__scan_key(scan);
         int part = !strcmp(key, "dtype")          ? DTYPE
                    : !strcmp(key, "shape")        ? SHAPE
                    : !strcmp(key, "data_offsets") ? OFFSETS
                                                   : 0;
         if (part == 0 || (seen & part)) {
-            plumb__json_fault(scan, tensor->name, plumb__format("key \"%.100s\"", key).s,
+            plumb__scan_fault(scan, tensor->name, plumb__format("key \"%.100s\"", key).s,
                               "dtype, shape and data_offsets, each once");
             return;
         }
         seen |= part;
         if (part == DTYPE) {
-            const char *name = plumb__json_string(scan);
+            const char *name = plumb__scan_string(scan);
             dtype = plumb__dtype_from_name(name, strlen(name));
             if (dtype < 0)
-                plumb__json_fault(scan, tensor->name, plumb__format("dtype \"%.100s\"", name).s,
+                plumb__scan_fault(scan, tensor->name, plumb__format("dtype \"%.100s\"", name).s,
                                   "BF16, F32, F8_E4M3, F8_E8M0 or I8");
         } else if (part == SHAPE) {
             read_shape(scan, tensor);
@@ -152,7 +152,7 @@ static void read_tensor(plumb_json_scan *scan, plumb_tensor *tensor, int64_t dat
     }
     if (scan->status != PLUMB_OK) return;
     if (seen != ALL) {
-        plumb__json_fault(scan, tensor->name, "an incomplete entry",
+        plumb__scan_fault(scan, tensor->name, "an incomplete entry",
                           "dtype, shape and data_offsets");
         return;
     }
@@ -198,12 +198,12 @@ plumb_status plumb__safetensors_parse(char *header, int64_t size, int64_t data_b
     plumb_json_scan scan = {
         .text = header, .size = size, .base = LENGTH_BYTES, .path = path, .err = err};
     int64_t begin = list->count;
-    plumb__json_open(&scan, '{');
-    for (bool first = true; plumb__json_next(&scan, '}', &first);) {
-        char *name = plumb__json_key(&scan);
+    plumb__scan_open(&scan, '{');
+    for (bool first = true; plumb__scan_next(&scan, '}', &first);) {
+        char *name = plumb__scan_key(&scan);
         if (scan.status != PLUMB_OK) break;
         if (!strcmp(name, "__metadata__")) {
-            plumb__json_skip(&scan);
+            plumb__scan_skip(&scan);
             continue;
         }
         plumb_tensor *grown =
@@ -215,7 +215,7 @@ plumb_status plumb__safetensors_parse(char *header, int64_t size, int64_t data_b
         *tensor = (plumb_tensor){.name = name, .shard = shard};
         read_tensor(&scan, tensor, data_bytes);
     }
-    plumb__json_end(&scan);
+    plumb__scan_end(&scan);
     if (scan.status != PLUMB_OK) return scan.status;
     plumb_tensor *added = list->items ? list->items + begin : NULL;
     int64_t count = list->count - begin, data_begin = LENGTH_BYTES + size;
