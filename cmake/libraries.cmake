@@ -1,4 +1,12 @@
 # Third-party libraries, from the system's packages (scripts/deps installs them).
+if(APPLE)
+  # Homebrew keeps these out of the default search path, since macOS has its own.
+  foreach(keg libedit openssl@3)
+    execute_process(COMMAND brew --prefix ${keg} OUTPUT_VARIABLE keg_folder
+      OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    set(ENV{PKG_CONFIG_PATH} "${keg_folder}/lib/pkgconfig:$ENV{PKG_CONFIG_PATH}")
+  endforeach()
+endif()
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)

@@ -8,7 +8,7 @@
  * printable ASCII without escapes, as all of the format's are.
  *
  * A fault is remembered, and every later call does nothing and returns false or 0, so that callers
- * test once, at the end: plumb__scan_status(). */
+ * test once, at the end: scan->status. */
 #ifndef PLUMB_FORMAT_JSON_SCAN_H
 #define PLUMB_FORMAT_JSON_SCAN_H
 

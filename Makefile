@@ -1,0 +1,46 @@
+# A thin front door: CMake and Ninja do the work (CMakePresets.json).
+#   make demo      build, then talk with the demo model
+#   make test      build and test
+#   make install   PREFIX=/usr/local
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+
+all: build
+
+build:
+	@scripts/deps
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release
+
+cpu: build
+
+demo: build
+	@scripts/demo build/plumb
+
+test:
+	@scripts/deps --tests
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release
+	@scripts/test build
+
+# AddressSanitizer and UndefinedBehaviorSanitizer over every test.
+sanitize:
+	@scripts/deps --tests
+	@cmake --preset sanitize --log-level=WARNING
+	@cmake --build --preset sanitize
+	@scripts/test build-sanitize
+
+# Every fuzz target for FUZZ_SECONDS.
+fuzz:
+	@scripts/deps --ci
+	@cmake --preset fuzz --log-level=WARNING -DPLUMB_FUZZ_SECONDS=$(FUZZ_SECONDS)
+	@cmake --build --preset fuzz --target tests/fuzz/all
+	@scripts/test build-fuzz/tests/fuzz
+
+install: build
+	cmake --install build --prefix $(PREFIX)
+
+clean:
+	rm -rf build build-debug build-sanitize build-fuzz build-clang build-werror
+
+.PHONY: all build cpu demo test sanitize fuzz install clean

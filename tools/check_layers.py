@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Checks that every file includes only what its folder may know, and that nothing below src/cli
+prints, exits or reads the environment.  Run from anywhere: tools/check_layers.py [ROOT]."""
+import re
+import sys
+from pathlib import Path
+
+# Folder -> folders below it that it may include.  A folder may always include itself.
+BELOW = {
+    "base": [],
+    "arith": ["base"],
+    "format": ["base", "arith"],
+    "text": ["base"],
+    "stream": ["base", "format", "backend"],
+    "backend": ["base", "arith"],
+    "model": ["base", "arith", "format", "stream", "text", "backend"],
+    "engine": ["base", "arith", "format", "stream", "text", "backend", "model"],
+    "synth": ["base", "arith", "format"],
+    "cli": ["base", "format", "synth"],
+}
+# What one folder may include of another is sometimes a single header.
+ONLY = {
+    ("model", "backend"): ["backend/backend.h"],
+    ("stream", "backend"): ["backend/backend.h"],
+}
+# Third-party and system headers that belong to few folders.
+OWNERS = {
+    "jansson.h": ["format", "text", "synth", "cli"],
+    "pcre2.h": ["text"],
+    "utf8proc.h": ["text"],
+    "xxhash.h": ["format", "text", "stream", "engine", "cli"],
+    "histedit.h": ["cli"],
+    "pthread.h": ["base", "stream"],
+    "immintrin.h": ["arith", "backend"],
+    "arm_neon.h": ["arith", "backend"],
+}
+CALLS = re.compile(r"\b(getenv|exit|_exit|abort|printf|puts|putchar|perror|vprintf)\s*\(")
+PRINTS_TO = re.compile(r"\b(stdout|stderr)\b")
+GETENV_OWNERS = {"cli/options.c", "base/cpu.c"}
+EXIT_OWNERS = {"cli"}
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"', re.S)
+
+
+def without_comments(text):
+    """Blanks comments and strings, keeping line breaks."""
+    return COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+
+
+def include_fault(folder, kind, target):
+    if kind == "<":
+        owners = OWNERS.get(target)
+        if owners is not None and folder not in owners:
+            return f"<{target}> belongs to {', '.join(owners)}"
+        return None
+    if target == "plumb.h":
+        return None
+    if "/" not in target:
+        return f'"{target}": write the folder too'
+    other = target.split("/")[0]
+    if other == folder:
+        return None
+    if other not in BELOW[folder]:
+        return f'{folder} may not include {other} ("{target}")'
+    only = ONLY.get((folder, other))
+    if only and target not in only:
+        return f'of {other}, {folder} may include only {", ".join(only)}'
+    return None
+
+
+def check_file(path, name, faults):
+    folder = name.split("/")[0]
+    text = path.read_text(encoding="utf-8")
+    for number, line in enumerate(text.split("\n"), 1):
+        match = INCLUDE.match(line)
+        fault = include_fault(folder, match[1], match[2]) if match else None
+        if fault:
+            faults.append(f"src/{name}:{number}: {fault}")
+    for number, line in enumerate(without_comments(text).split("\n"), 1):
+        match = CALLS.search(line)
+        call = match[1] if match else None
+        if call == "getenv" and name not in GETENV_OWNERS:
+            faults.append(f"src/{name}:{number}: only {' and '.join(sorted(GETENV_OWNERS))} read the environment")
+        elif call and call != "getenv" and folder not in EXIT_OWNERS:
+            faults.append(f"src/{name}:{number}: {call} below src/cli")
+        if PRINTS_TO.search(line) and folder not in EXIT_OWNERS:
+            faults.append(f"src/{name}:{number}: a standard stream below src/cli")
+
+
+def main():
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    faults, count = [], 0
+    for path in sorted((root / "src").rglob("*.[ch]")):
+        name = path.relative_to(root / "src").as_posix()
+        if name.split("/")[0] not in BELOW:
+            faults.append(f"src/{name}: the folder has no rule")
+            continue
+        check_file(path, name, faults)
+        count += 1
+    print("\n".join(faults))
+    print(f"{count} files, {len(faults)} faults")
+    return 1 if faults or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
