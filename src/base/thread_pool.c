@@ -3,9 +3,7 @@
 #include "base/error.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 typedef struct worker {
     plumb_pool *pool;
@@ -122,13 +120,4 @@ void plumb__pool_run(plumb_pool *pool, int64_t items, int64_t grain, plumb_pool_
     pthread_mutex_lock(&pool->lock);
     while (pool->running > 0) pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
-}
-
-int plumb__cpu_count(void) {
-#if defined(__linux__)
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-#endif
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int)n : 1;
 }

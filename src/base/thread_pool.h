@@ -21,7 +21,4 @@ int plumb__pool_threads(const plumb_pool *pool);
  * `grain` items the caller does them alone: waking a thread would cost more than the work. */
 void plumb__pool_run(plumb_pool *pool, int64_t items, int64_t grain, plumb_pool_task task, void *arg);
 
-/* Cores this process may use. */
-int plumb__cpu_count(void);
-
 #endif

@@ -3,7 +3,7 @@
 
 #include "arith/float_env.h"
 #include "base/alloc.h"
-#include "base/cpu.h"
+#include "base/machine.h"
 #include "base/error.h"
 
 #include <stdatomic.h>
@@ -13,7 +13,7 @@
 int plumb__cpu_kernel_levels(const plumb_cpu_kernels **levels) {
     int n = 0;
 #if defined(PLUMB_HAVE_AVX2)
-    if (plumb__cpu_has_avx2_fma()) levels[n++] = &plumb__cpu_kernels_avx2;
+    if (plumb__machine_has_avx2_fma()) levels[n++] = &plumb__cpu_kernels_avx2;
 #endif
     levels[n++] = &plumb__cpu_kernels_portable;
     return n;

@@ -1,0 +1,51 @@
+/* Engram: a gated lookup by the hash of the last few folded token ids (model.md section 5). */
+#include "model/network.h"
+
+enum { DEAD = -1 }; /* no token here: before the start of the sequence */
+
+/* Table rows of every row of the batch: they depend on token ids only. */
+static void hash_rows(plumb_network *n, const plumb_batch *batch, int engram) {
+    const plumb_model_config *c = n->config;
+    int64_t columns = (c->engram_ngram - 1) * c->engram_heads;
+    for (int64_t r = 0; r < batch->rows; r++) {
+        int32_t history[PLUMB_MAX_NGRAM]; /* oldest first, the row's own id last */
+        int64_t position = batch->state->length + r;
+        for (int64_t i = 0; i < c->engram_ngram; i++) {
+            int64_t at = position - (c->engram_ngram - 1) + i;
+            history[i] = at < 0 ? DEAD : n->token_map[batch->tokens[at]];
+        }
+        plumb__engram_hash_rows(&n->engram[engram], history, n->work.engram_rows + r * columns);
+    }
+}
+
+/* bf16(code * scale), as the published code gathers them. */
+static void decode_rows(plumb_network *n, int64_t count) {
+    int64_t dim = n->config->engram_dim;
+    plumb_workspace *w = &n->work;
+    for (int64_t i = 0; i < count * dim; i++) {
+        float scale = plumb__power_of_two((int32_t)w->engram_scales[i / PLUMB_BLOCK] - 127);
+        w->engram_in[i] = plumb__store(plumb__e4m3_decode(w->engram_codes[i]) * scale);
+    }
+}
+
+plumb_status plumb__engram(plumb_network *n, const plumb_batch *batch, int64_t layer,
+                           plumb_error *err) {
+    const plumb_model_config *c = n->config;
+    const plumb_backend_ops *ops = n->backend->ops;
+    const plumb_layer_weights *weights = &n->weights.layer[layer];
+    plumb_workspace *w = &n->work;
+    int engram = plumb__config_engram_index(c, layer);
+    int64_t columns = (c->engram_ngram - 1) * c->engram_heads;
+    hash_rows(n, batch, engram);
+    plumb_status status =
+        plumb__source_engram_rows(n->source, engram, w->engram_rows, batch->rows * columns,
+                                  w->engram_codes, w->engram_scales, err);
+    if (status != PLUMB_OK) return status;
+    decode_rows(n, batch->rows * columns);
+    ops->quantize(n->backend, w->engram_in, batch->rows, columns * c->engram_dim, w->engram_in_q);
+    ops->linear_quantized(n->backend, w->engram_in_q, batch->rows, &weights->engram_kv,
+                          w->engram_kv);
+    ops->engram_gate(n->backend, w->h, w->engram_kv, weights->engram_query, weights->engram_key,
+                     w->live, batch->rows, c->hidden, c->norm_eps, n->hidden_factor);
+    return PLUMB_OK;
+}

@@ -1,0 +1,160 @@
+/* The forward pass (model.md section 4): embedding, forty layers, head. */
+#include "model/network.h"
+
+#include "arith/rotary.h"
+#include "base/error.h"
+
+#include <string.h>
+
+/* Four copies of each token's embedding; the first sublayer reads copy 0 alone. */
+static plumb_status embed(plumb_network *n, const plumb_batch *batch, plumb_error *err) {
+    plumb_workspace *w = &n->work;
+    int64_t hidden = n->config->hidden;
+    plumb_status status = plumb__source_embeddings(
+        n->source, batch->tokens + batch->state->length, batch->rows, w->embedding, err);
+    if (status != PLUMB_OK) return status;
+    for (int64_t r = 0; r < batch->rows; r++) {
+        for (int64_t c = 0; c < PLUMB_HC; c++)
+            for (int64_t i = 0; i < hidden; i++)
+                w->h[(r * PLUMB_HC + c) * hidden + i] =
+                    plumb__store(plumb__bf16_decode(w->embedding[r * hidden + i]));
+        for (int64_t c = 0; c < PLUMB_HC; c++) w->pre[r * PLUMB_HC + c] = c == 0 ? 1.0f : 0.0f;
+    }
+    return PLUMB_OK;
+}
+
+/* cos and sin of every row's position, for both rotary tables. */
+static void rotary_rows(plumb_network *n, const plumb_batch *batch) {
+    int64_t pairs = n->config->rope_dim / 2;
+    for (int table = 0; table < 2; table++)
+        for (int64_t r = 0; r < batch->rows; r++)
+            plumb__rotary_row(n->frequency[table], pairs, batch->state->length + r,
+                              n->work.cosine[table] + r * pairs, n->work.sine[table] + r * pairs);
+}
+
+static void mix(plumb_network *n, int64_t rows, const plumb_hc_weights *hc) {
+    const plumb_model_config *c = n->config;
+    plumb_workspace *w = &n->work;
+    n->backend->ops->hc_mix(n->backend, w->h, rows, c->hidden, &hc->fn, hc->base, hc->scale,
+                            c->norm_eps, c->hc_eps, c->sinkhorn_iterations, w->pre_next, w->post,
+                            w->comb);
+}
+
+/* x = RMSNorm(sum_c pre[c] * h[c]), with the mix that the PREVIOUS sublayer computed; then this
+ * sublayer's own mix becomes the next one's. */
+static void sublayer_input(plumb_network *n, int64_t rows, const float *norm) {
+    const plumb_backend_ops *ops = n->backend->ops;
+    plumb_workspace *w = &n->work;
+    ops->hc_collapse(n->backend, w->h, w->pre, rows, n->config->hidden, w->x);
+    ops->rms_norm(n->backend, w->x, rows, n->config->hidden, norm, n->config->norm_eps, w->x);
+    float *used = w->pre;
+    w->pre = w->pre_next;
+    w->pre_next = used;
+}
+
+static void sublayer_output(plumb_network *n, int64_t rows) {
+    plumb_workspace *w = &n->work;
+    n->backend->ops->hc_update(n->backend, w->h, w->out, w->post, w->comb, rows,
+                               n->config->hidden);
+}
+
+static plumb_status run_layer(plumb_network *n, const plumb_batch *batch, int64_t layer,
+                              plumb_error *err) {
+    const plumb_layer_weights *weights = &n->weights.layer[layer];
+    int64_t rows = batch->rows;
+    if (plumb__config_engram_index(n->config, layer) >= 0) {
+        plumb_status status = plumb__engram(n, batch, layer, err);
+        if (status != PLUMB_OK) return status;
+    }
+    mix(n, rows, &weights->hc_attn);
+    sublayer_input(n, rows, weights->attn_norm);
+    plumb__attention(n, batch, layer);
+    sublayer_output(n, rows);
+
+    mix(n, rows, &weights->hc_ffn);
+    sublayer_input(n, rows, weights->ffn_norm);
+    plumb_status status = plumb__experts(n, rows, layer, err);
+    if (status != PLUMB_OK) return status;
+    sublayer_output(n, rows);
+    return PLUMB_OK;
+}
+
+/* Faults that operations met since the last look. */
+static plumb_status check(plumb_network *n, const char *where, int64_t layer, plumb_error *err) {
+    plumb_status status = n->backend->ops->check(n->backend);
+    if (status == PLUMB_OK) return status;
+    return plumb__fail(err, status, NULL, where, layer,
+                       status == PLUMB_ERROR_VALUE ? "a NaN or infinite activation" : "no memory",
+                       status == PLUMB_ERROR_VALUE ? "finite numbers" : "working memory");
+}
+
+static plumb_status run_head(plumb_network *n, const plumb_batch *batch, plumb_error *err) {
+    const plumb_model_config *c = n->config;
+    const plumb_backend_ops *ops = n->backend->ops;
+    plumb_workspace *w = &n->work;
+    int64_t first = batch->first_logits, wanted = batch->rows - first;
+    if (wanted <= 0) return PLUMB_OK;
+    ops->hc_collapse(n->backend, w->h + first * PLUMB_HC * c->hidden, w->pre + first * PLUMB_HC,
+                     wanted, c->hidden, w->x);
+    ops->rms_norm(n->backend, w->x, wanted, c->hidden, n->weights.norm, c->norm_eps, w->x);
+    for (int64_t r = 0; r < wanted; r += PLUMB_HEAD_ROWS) {
+        int64_t part = wanted - r < PLUMB_HEAD_ROWS ? wanted - r : PLUMB_HEAD_ROWS;
+        ops->linear(n->backend, w->x + r * c->hidden, c->hidden, part, &n->weights.head, NULL,
+                    w->logits, c->vocab);
+        plumb_status status = check(n, "head", -1, err);
+        if (status != PLUMB_OK) return status;
+        for (int64_t i = 0; i < part; i++)
+            if (batch->sink(batch->sink_user, batch->state->length + first + r + i,
+                            w->logits + i * c->vocab))
+                return plumb__fail(err, PLUMB_ERROR_CANCELLED, NULL, NULL, -1, "cancelled", NULL);
+    }
+    return PLUMB_OK;
+}
+
+/* Rings take the last rows of the batch; carries take an unfinished pair. */
+static void commit(plumb_network *n, const plumb_batch *batch) {
+    const plumb_model_config *c = n->config;
+    plumb_state *state = batch->state;
+    int64_t row_bytes = plumb__window_row_bytes(c->head_dim);
+    int64_t kept = batch->rows < c->window ? batch->rows : c->window;
+    int64_t end = state->length + batch->rows;
+    for (int64_t l = 0; l < c->layers; l++) {
+        const uint8_t *pending = n->work.pending_ring + l * kept * row_bytes;
+        for (int64_t i = 0; i < kept; i++)
+            memcpy(state->layer[l].ring + (end - kept + i) % c->window * row_bytes,
+                   pending + i * row_bytes, (size_t)row_bytes);
+        if (state->layer[l].carry && end % 2 == 1)
+            memcpy(state->layer[l].carry, n->work.pending_carry + l * 2 * c->head_dim,
+                   (size_t)(2 * c->head_dim) * sizeof(float));
+    }
+    state->length = end;
+}
+
+static plumb_status run_batch(plumb_network *n, const plumb_batch *batch, plumb_error *err) {
+    plumb_status status = embed(n, batch, err);
+    if (status != PLUMB_OK) return status;
+    rotary_rows(n, batch);
+    for (int64_t layer = 0; layer < n->config->layers; layer++) {
+        status = run_layer(n, batch, layer, err);
+        if (status == PLUMB_OK) status = check(n, "layer", layer, err);
+        if (status != PLUMB_OK) return status;
+        if (batch->progress && batch->progress(batch->progress_user, layer + 1, n->config->layers))
+            return plumb__fail(err, PLUMB_ERROR_CANCELLED, NULL, NULL, -1, "cancelled", NULL);
+    }
+    status = run_head(n, batch, err);
+    if (status == PLUMB_OK) commit(n, batch);
+    return status;
+}
+
+plumb_status plumb__network_forward(plumb_network *n, const plumb_batch *batch, plumb_error *err) {
+    plumb_status status = plumb__workspace_reserve(n, batch->rows, err);
+    if (status == PLUMB_OK)
+        status = plumb__state_reserve(batch->state, batch->state->length + batch->rows, err);
+    if (status != PLUMB_OK) return status;
+    n->backend->ops->begin(n->backend);
+    status = run_batch(n, batch, err);
+    n->backend->ops->end(n->backend);
+    /* A cancelled batch may leave a fault behind; it is not the next one's. */
+    if (status != PLUMB_OK) (void)n->backend->ops->check(n->backend);
+    return status;
+}

@@ -1,0 +1,94 @@
+/* Compressor and indexer of one layer (model.md sections 4.5 and 4.6). */
+#include "model/network.h"
+
+#include "arith/rotary.h"
+
+#include <string.h>
+
+/* Latents of ratio 2: pairs of float32 projections, the first of which may wait in the carry.  Returns
+ * how many pairs were completed. */
+static int64_t compress_pairs(plumb_network *n, const plumb_batch *batch, int64_t layer) {
+    const plumb_model_config *c = n->config;
+    const plumb_backend_ops *ops = n->backend->ops;
+    const plumb_layer_weights *weights = &n->weights.layer[layer];
+    plumb_workspace *w = &n->work;
+    int64_t dim = c->head_dim, waiting = batch->state->length % 2;
+    const float *carry = batch->state->layer[layer].carry;
+    if (waiting) {
+        memcpy(w->pair_value, carry, (size_t)dim * sizeof *carry);
+        memcpy(w->pair_gate, carry + dim, (size_t)dim * sizeof *carry);
+    }
+    ops->linear(n->backend, w->x, c->hidden, batch->rows, &weights->compress_kv, NULL,
+                w->pair_value + waiting * dim, dim);
+    ops->linear(n->backend, w->x, c->hidden, batch->rows, &weights->compress_gate, NULL,
+                w->pair_gate + waiting * dim, dim);
+    int64_t tokens = waiting + batch->rows, pairs = tokens / 2;
+    ops->compress_pairs(n->backend, w->pair_value, w->pair_gate, pairs, dim, w->latent);
+    if (tokens % 2) {
+        float *pending = w->pending_carry + layer * 2 * dim;
+        memcpy(pending, w->pair_value + (tokens - 1) * dim, (size_t)dim * sizeof *pending);
+        memcpy(pending + dim, w->pair_gate + (tokens - 1) * dim, (size_t)dim * sizeof *pending);
+    }
+    return pairs;
+}
+
+void plumb__compress(plumb_network *n, const plumb_batch *batch, int64_t layer) {
+    const plumb_model_config *c = n->config;
+    const plumb_backend_ops *ops = n->backend->ops;
+    const plumb_layer_weights *weights = &n->weights.layer[layer];
+    plumb_workspace *w = &n->work;
+    plumb_layer_state *cache = &batch->state->layer[layer];
+    int64_t ratio = c->ratio[layer], pairs = c->rope_dim / 2;
+    int64_t first = batch->state->length / ratio, count = batch->rows;
+    if (ratio > 1) count = compress_pairs(n, batch, layer);
+    else
+        ops->linear(n->backend, w->x, c->hidden, batch->rows, &weights->compress_kv, w->latent,
+                    NULL, c->head_dim);
+    ops->rms_norm(n->backend, w->latent, count, c->head_dim, weights->compress_norm, c->norm_eps,
+                  w->latent);
+    /* A latent stands at the position of its first token. */
+    for (int64_t j = 0; j < count; j++)
+        plumb__rotary_row(n->frequency[1], pairs, (first + j) * ratio,
+                          w->latent_cosine + j * pairs, w->latent_sine + j * pairs);
+    /* The index key is made from the latent before it is rotated. */
+    ops->linear(n->backend, w->latent, c->head_dim, count, &weights->index_key, w->index_key, NULL,
+                c->index_dim);
+    ops->rms_norm(n->backend, w->index_key, count, c->index_dim, weights->index_key_norm,
+                  c->norm_eps, w->index_key);
+    ops->rotate(n->backend, w->index_key, count, 1, c->index_dim, pairs, w->latent_cosine,
+                w->latent_sine, false);
+    ops->pack_index(n->backend, w->index_key, count, c->index_dim,
+                    cache->index_keys + first * plumb__index_row_bytes(c->index_dim));
+    ops->rotate(n->backend, w->latent, count, 1, c->head_dim, pairs, w->latent_cosine,
+                w->latent_sine, false);
+    ops->pack_compressed(n->backend, w->latent, count, c->head_dim,
+                         cache->compressed + first * plumb__compressed_row_bytes(c->head_dim));
+}
+
+void plumb__index(plumb_network *n, const plumb_batch *batch, int64_t layer) {
+    const plumb_model_config *c = n->config;
+    const plumb_backend_ops *ops = n->backend->ops;
+    const plumb_layer_weights *weights = &n->weights.layer[layer];
+    plumb_workspace *w = &n->work;
+    int64_t rows = batch->rows;
+    ops->linear_quantized(n->backend, w->q_low_q, rows, &weights->index_query, w->index_query);
+    ops->rotate(n->backend, w->index_query, rows, c->index_heads, c->index_dim, c->rope_dim / 2,
+                w->cosine[1], w->sine[1], false);
+    ops->pack_index(n->backend, w->index_query, rows * c->index_heads, c->index_dim,
+                    w->index_query_packed);
+    ops->linear(n->backend, w->x, c->hidden, rows, &weights->index_weights, w->index_proj, NULL,
+                c->index_heads);
+    ops->index_weights(n->backend, w->index_proj, rows * c->index_heads, n->index_factor,
+                       w->index_weight);
+    /* Keys are the owner's own, on every position (model.md 4.6, the note on the decode defect). */
+    plumb_index_args args = {
+        .query = w->index_query_packed, .weight = w->index_weight,
+        .keys = batch->state->layer[c->kv_source[layer]].index_keys, .heads = c->index_heads,
+        .dim = c->index_dim, .position = batch->state->length, .ratio = c->ratio[layer],
+        .top_k = c->index_topk, .selected = w->selected, .selected_count = w->selected_count,
+        .build_pool = layer == c->candidate_source,
+        .use_pool = c->candidate_source >= 0 && layer > c->candidate_source,
+        .pool_blocks = c->candidate_blocks, .block_size = c->candidate_block_size,
+        .pool = w->pool, .pool_count = w->pool_count};
+    ops->index_select(n->backend, &args, rows);
+}

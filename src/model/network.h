@@ -1,0 +1,127 @@
+/* The network: weights, the working memory of a batch, and the forward pass.
+ *
+ * There is one forward pass.  Prefill and decode are the same call with many rows or with one, and
+ * give the same bits, because every operation treats rows independently and the lists each row
+ * attends to do not depend on how positions were grouped (docs/arithmetic.md section 6).
+ *
+ * Read forward.c first: it is the page "order of a layer" of the specification.  attention.c,
+ * indexer.c, experts.c and engram.c hold the parts it names. */
+#ifndef PLUMB_MODEL_NETWORK_H
+#define PLUMB_MODEL_NETWORK_H
+
+#include "model/engram_hash.h"
+#include "model/state.h"
+#include "model/weights.h"
+#include "stream/weight_source.h"
+
+/* Buffers for `rows` rows; one set serves all layers. */
+typedef struct plumb_workspace {
+    int64_t rows;              /* room for so many */
+    uint16_t *embedding;       /* [rows][hidden] as stored */
+    plumb_act *h;              /* [rows][4][hidden] residual copies */
+    plumb_act *x;              /* [rows][hidden] input of a sublayer */
+    plumb_act *out;            /* [rows][hidden] output of a sublayer */
+    plumb_quantized *xq;       /* x, quantised */
+    float *pre, *pre_next;     /* [rows][4] input mix of this sublayer, of the next */
+    float *post, *comb;        /* [rows][4], [rows][4][4] */
+    plumb_act *q_low;          /* [rows][q_rank] */
+    plumb_quantized *q_low_q;
+    plumb_act *query;          /* [rows][heads][head_dim] */
+    plumb_act *attended;       /* [rows][heads][head_dim] */
+    plumb_act *kv;             /* [rows][head_dim] */
+    uint8_t *chunk;            /* [rows] packed window keys of this layer */
+    plumb_act *group_out;      /* [rows][groups*o_rank] */
+    plumb_quantized *group_out_q;
+    float *pair_value, *pair_gate; /* [1 + rows][head_dim], row 0 for the carry */
+    plumb_act *latent;         /* [1 + rows][head_dim] */
+    plumb_act *index_key;      /* [1 + rows][index_dim] */
+    plumb_act *index_query;    /* [rows][index_heads][index_dim] */
+    uint8_t *index_query_packed;
+    plumb_act *index_proj;     /* [rows][index_heads] */
+    float *index_weight;       /* [rows][index_heads] */
+    int32_t *selected, *selected_count; /* [rows][index_topk], [rows]: of the latest index source */
+    int32_t *pool, *pool_count;         /* [rows][candidate_blocks], [rows] */
+    float *router_logits;      /* [rows][experts] */
+    int32_t *expert_ids;       /* [rows][k] */
+    float *expert_weights;     /* [rows][k] */
+    float *slot_weights;       /* [rows][k + 1]: the shared expert is the last slot, weight 1 */
+    int32_t *slots;            /* [rows * k] grouped by expert, then [rows] of the shared one */
+    int32_t *slot_end;         /* [experts] where each expert's slots end */
+    int32_t *distinct;         /* [experts] ids of the experts in use */
+    plumb_expert *loaded;      /* [experts] their weights */
+    plumb_expert_group *groups; /* [experts + 1] */
+    int64_t *engram_rows;      /* [rows][columns] */
+    uint8_t *engram_codes, *engram_scales;
+    plumb_act *engram_in;      /* [rows][columns*engram_dim] */
+    plumb_quantized *engram_in_q;
+    plumb_act *engram_kv;      /* [rows][5][hidden] */
+    uint8_t *live;             /* [rows] */
+    float *cosine[2], *sine[2]; /* [rows][pairs]: plain, and with YaRN for compressed layers */
+    float *latent_cosine, *latent_sine; /* [1 + rows][pairs] */
+    /* What a successful batch hands over to the state. */
+    uint8_t *pending_ring;     /* [layers][min(rows, window)] packed rows */
+    float *pending_carry;      /* [layers][2][head_dim] */
+    float *logits;             /* [PLUMB_HEAD_ROWS][vocab] */
+    void **blocks;             /* every allocation above, for releasing */
+    int64_t n_blocks, block_capacity;
+} plumb_workspace;
+
+enum { PLUMB_HEAD_ROWS = 8 }; /* rows that go through the head at a time */
+
+typedef struct plumb_network {
+    const plumb_model_config *config;
+    plumb_backend *backend;
+    plumb_weight_source *source;
+    const int32_t *token_map;  /* [vocab] folded ids */
+    plumb_weights weights;
+    plumb_engram_hash engram[PLUMB_MAX_ENGRAM_LAYERS];
+    float *frequency[2];       /* [rope_dim/2]: plain, YaRN */
+    float attention_scale, index_factor, hidden_factor; /* fl32 constants of docs/arithmetic.md */
+    plumb_workspace work;
+} plumb_network;
+
+/* One batch of consecutive positions of one sequence. */
+typedef struct plumb_batch {
+    plumb_state *state;
+    const int32_t *tokens;     /* the whole sequence: tokens[state->length + i] is row i */
+    int64_t rows;
+    int64_t first_logits;      /* rows from here on go through the head; rows: none */
+    plumb_logits_sink sink;    /* receives them, in position order */
+    void *sink_user;
+    int (*progress)(void *user, int64_t layer, int64_t layers); /* nonzero cancels; may be NULL */
+    void *progress_user;
+} plumb_batch;
+
+/* The checkpoint, source and token map are kept and must outlive the network. */
+PLUMB_MUST_CHECK plumb_status plumb__network_open(const plumb_checkpoint *checkpoint,
+                                                  plumb_backend *backend,
+                                                  plumb_weight_source *source,
+                                                  const int32_t *token_map, plumb_network *network,
+                                                  plumb_error *err);
+void plumb__network_close(plumb_network *network);
+
+/* Evaluates the batch and, when all went well, moves the state forward by its rows.  On any error the
+ * state is as before. */
+PLUMB_MUST_CHECK plumb_status plumb__network_forward(plumb_network *network,
+                                                     const plumb_batch *batch, plumb_error *err);
+
+/* ---- Parts of the forward pass, one file each ------------------------------------------------- */
+
+/* Working memory for at least `rows` rows (workspace.c). */
+PLUMB_MUST_CHECK plumb_status plumb__workspace_reserve(plumb_network *network, int64_t rows,
+                                                       plumb_error *err);
+void plumb__workspace_free(plumb_network *network);
+
+/* work.out = attention of layer over work.x (attention.c). */
+void plumb__attention(plumb_network *network, const plumb_batch *batch, int64_t layer);
+/* Appends the layer's compressed keys and index keys; selects each row's list (indexer.c). */
+void plumb__compress(plumb_network *network, const plumb_batch *batch, int64_t layer);
+void plumb__index(plumb_network *network, const plumb_batch *batch, int64_t layer);
+/* work.out = mixture of experts of layer over work.x (experts.c). */
+PLUMB_MUST_CHECK plumb_status plumb__experts(plumb_network *network, int64_t rows, int64_t layer,
+                                             plumb_error *err);
+/* Adds the gated n-gram lookup to work.h (engram.c). */
+PLUMB_MUST_CHECK plumb_status plumb__engram(plumb_network *network, const plumb_batch *batch,
+                                            int64_t layer, plumb_error *err);
+
+#endif

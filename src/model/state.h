@@ -1,0 +1,48 @@
+/* What one sequence leaves behind: window rings, compressed caches, carries (model.md section 6).
+ *
+ * The network appends to the caches and hands rings and carries over only when a whole batch has
+ * succeeded, so a failed batch leaves the state as it was: rows beyond `length` do not exist.
+ * Caches keep codes and scales; the packed form is the value (docs/arithmetic.md section 5). */
+#ifndef PLUMB_MODEL_STATE_H
+#define PLUMB_MODEL_STATE_H
+
+#include "backend/backend.h"
+#include "format/model_config.h"
+
+typedef struct plumb_layer_state {
+    uint8_t *ring;       /* [window] packed window rows, slot = position mod window */
+    uint8_t *compressed; /* [capacity / ratio] packed rows; kv sources only */
+    uint8_t *index_keys; /* [capacity / ratio] packed rows; kv sources only */
+    float *carry;        /* [2][head_dim] value and gate of an unfinished pair; ratio 2 only */
+} plumb_layer_state;
+
+typedef struct plumb_state {
+    const plumb_model_config *config;
+    plumb_backend *backend;
+    int64_t length;      /* positions 0..length-1 have been evaluated */
+    int64_t capacity;    /* positions the caches have room for */
+    plumb_layer_state layer[PLUMB_MAX_LAYERS];
+} plumb_state;
+
+PLUMB_MUST_CHECK plumb_status plumb__state_create(const plumb_model_config *config,
+                                                  plumb_backend *backend, plumb_state **state,
+                                                  plumb_error *err);
+void plumb__state_destroy(plumb_state *state);
+
+/* Room for `length` positions; contents are kept.  Grows in steps, so that a long context costs only
+ * what it uses. */
+PLUMB_MUST_CHECK plumb_status plumb__state_reserve(plumb_state *state, int64_t length,
+                                                   plumb_error *err);
+
+/* The part that later positions overwrite: rings and carries.  With it and the append-only caches
+ * a state can return to the length at which it was saved. */
+int64_t plumb__state_fixed_bytes(const plumb_state *state);
+void plumb__state_save_fixed(const plumb_state *state, uint8_t *to);
+/* Back to `length`, with the rings and carries that were saved there. */
+void plumb__state_restore_fixed(plumb_state *state, int64_t length, const uint8_t *from);
+/* Back to the empty sequence. */
+void plumb__state_clear(plumb_state *state);
+/* Bytes of all caches now allocated. */
+int64_t plumb__state_bytes(const plumb_state *state);
+
+#endif
