@@ -203,8 +203,10 @@ typedef struct plumb_detokenizer {
 } plumb_detokenizer;
 void plumb_detokenizer_init(plumb_detokenizer *d, const plumb_text *text);
 /* Writes what is complete, at most `size` bytes; returns the bytes written.  `size` must be at
- * least the token's bytes + 12 (each broken byte becomes U+FFFD, three bytes for one). */
+ * least 3 * the token's bytes + 3 (each broken byte may become U+FFFD, three bytes for one); what
+ * does not fit is lost.  Over a whole stream the output does not depend on where tokens were cut. */
 size_t plumb_detokenizer_push(plumb_detokenizer *d, int32_t id, char *out, size_t size);
+/* The end of the stream: a character that never completed becomes U+FFFD (size >= 3). */
 size_t plumb_detokenizer_finish(plumb_detokenizer *d, char *out, size_t size);
 
 /* ---- Chat --------------------------------------------------------------------------- */

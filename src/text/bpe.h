@@ -40,6 +40,10 @@ typedef struct plumb__derivation {
     int32_t shorter;     /* the longest token that is a proper prefix of this one, or -1 */
 } plumb__derivation;
 
+/* One bit for each of 2^21 hashes of pairs: pairs that merge have theirs set, 15 of 16 others do
+ * not.  Its 256 KB stay in the second-level cache, where the table of pairs does not. */
+#define PLUMB_PAIR_FILTER_BITS 21
+
 #define PLUMB_NEVER INT32_MAX
 
 typedef struct plumb__bpe {
@@ -47,6 +51,7 @@ typedef struct plumb__bpe {
     int32_t byte_id[256];
     plumb__pair_slot *pairs;
     uint64_t pair_mask;
+    uint64_t *pair_filter;
     bool ordered; /* parts rank before their uses: the search of bpe.c may run */
     plumb__derivation *derivations; /* (vocabulary size) */
     plumb__edge_slot *edges;
@@ -90,11 +95,17 @@ static inline uint64_t plumb__hash_key(uint64_t key) {
     return key ^ key >> 32;
 }
 
+static inline uint64_t plumb__pair_key(int32_t left, int32_t right) {
+    return ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) + 1;
+}
+
 /* The merge of two ids, or NULL. */
 static inline const plumb__pair_slot *plumb__bpe_pair(const plumb__bpe *bpe, int32_t left,
                                                       int32_t right) {
-    uint64_t key = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) + 1;
-    for (uint64_t i = plumb__hash_key(key) & bpe->pair_mask;; i = (i + 1) & bpe->pair_mask) {
+    uint64_t key = plumb__pair_key(left, right), hash = plumb__hash_key(key);
+    uint64_t bit = hash >> (64 - PLUMB_PAIR_FILTER_BITS);
+    if (!(bpe->pair_filter[bit / 64] >> (bit % 64) & 1)) return NULL;
+    for (uint64_t i = hash & bpe->pair_mask;; i = (i + 1) & bpe->pair_mask) {
         if (bpe->pairs[i].key == key) return &bpe->pairs[i];
         if (bpe->pairs[i].key == 0) return NULL;
     }

@@ -55,8 +55,9 @@ static plumb_status resolve(const builder *b, int64_t rank) {
 static plumb_status add_pair(const builder *b, int64_t rank) {
     plumb__bpe *bpe = b->bpe;
     const int32_t *ids = b->parts[rank];
-    uint64_t key = ((uint64_t)(uint32_t)ids[0] << 32 | (uint32_t)ids[1]) + 1;
-    uint64_t i = plumb__hash_key(key) & bpe->pair_mask;
+    uint64_t key = plumb__pair_key(ids[0], ids[1]), hash = plumb__hash_key(key);
+    uint64_t i = hash & bpe->pair_mask, bit = hash >> (64 - PLUMB_PAIR_FILTER_BITS);
+    bpe->pair_filter[bit / 64] |= UINT64_C(1) << (bit % 64);
     for (; bpe->pairs[i].key; i = (i + 1) & bpe->pair_mask)
         if (bpe->pairs[i].key == key)
             return refuse(b, "model.merges", rank,
@@ -72,7 +73,9 @@ static plumb_status build_pairs(const builder *b) {
     while (slots < (uint64_t)file->n_merges * 2) slots *= 2;
     b->bpe->pair_mask = slots - 1;
     b->bpe->pairs = calloc(slots, sizeof *b->bpe->pairs);
-    if (!b->bpe->pairs) return plumb__fail_memory(b->err, "merges", slots * sizeof *b->bpe->pairs);
+    b->bpe->pair_filter = calloc((size_t)1 << PLUMB_PAIR_FILTER_BITS >> 6, sizeof *b->bpe->pair_filter);
+    if (!b->bpe->pairs || !b->bpe->pair_filter)
+        return plumb__fail_memory(b->err, "merges", slots * sizeof *b->bpe->pairs);
     for (int64_t rank = 0; rank < file->n_merges; rank++) {
         plumb_status status = resolve(b, rank);
         if (status == PLUMB_OK) status = add_pair(b, rank);
@@ -193,7 +196,7 @@ static plumb_status add_to_tree(plumb__bpe *bpe, int32_t id, int64_t *n_edges, p
             *slot = (plumb__edge_slot){key, last ? (uint32_t)id : (uint32_t)bpe->n_nodes++};
             ++*n_edges;
             node = slot->target;
-            if ((uint64_t)*n_edges * 2 > bpe->edge_mask) {
+            if ((uint64_t)*n_edges * 4 > bpe->edge_mask * 3) {
                 plumb_status status = grow_edges(bpe, err);
                 if (status != PLUMB_OK) return status;
             }
@@ -248,6 +251,7 @@ plumb_status plumb__bpe_build(plumb__bpe *bpe, const plumb__vocabulary *vocabula
 
 void plumb__bpe_free(plumb__bpe *bpe) {
     free(bpe->pairs);
+    free(bpe->pair_filter);
     free(bpe->derivations);
     free(bpe->edges);
     *bpe = (plumb__bpe){0};
