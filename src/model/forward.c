@@ -58,24 +58,35 @@ static void sublayer_output(plumb_network *n, int64_t rows) {
                                n->config->hidden);
 }
 
+static void observe(plumb_network *n, const plumb_batch *batch, plumb_point point, int64_t layer) {
+    if (batch->observe) batch->observe(batch->observe_user, n, point, layer, batch->rows);
+}
+
 static plumb_status run_layer(plumb_network *n, const plumb_batch *batch, int64_t layer,
                               plumb_error *err) {
     const plumb_layer_weights *weights = &n->weights.layer[layer];
     int64_t rows = batch->rows;
+    observe(n, batch, PLUMB_POINT_LAYER_IN, layer);
     if (plumb__config_engram_index(n->config, layer) >= 0) {
         plumb_status status = plumb__engram(n, batch, layer, err);
         if (status != PLUMB_OK) return status;
+        observe(n, batch, PLUMB_POINT_ENGRAM_OUT, layer);
     }
     mix(n, rows, &weights->hc_attn);
     sublayer_input(n, rows, weights->attn_norm);
+    observe(n, batch, PLUMB_POINT_ATTN_IN, layer);
     plumb__attention(n, batch, layer);
+    observe(n, batch, PLUMB_POINT_ATTN_OUT, layer);
     sublayer_output(n, rows);
 
     mix(n, rows, &weights->hc_ffn);
     sublayer_input(n, rows, weights->ffn_norm);
+    observe(n, batch, PLUMB_POINT_FFN_IN, layer);
     plumb_status status = plumb__experts(n, rows, layer, err);
     if (status != PLUMB_OK) return status;
+    observe(n, batch, PLUMB_POINT_FFN_OUT, layer);
     sublayer_output(n, rows);
+    observe(n, batch, PLUMB_POINT_LAYER_OUT, layer);
     return PLUMB_OK;
 }
 

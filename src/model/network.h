@@ -66,9 +66,11 @@ typedef struct plumb_workspace {
     int64_t n_blocks, block_capacity;
 } plumb_workspace;
 
+typedef struct plumb_network plumb_network;
+
 enum { PLUMB_HEAD_ROWS = 8 }; /* rows that go through the head at a time */
 
-typedef struct plumb_network {
+struct plumb_network {
     const plumb_model_config *config;
     plumb_backend *backend;
     plumb_weight_source *source;
@@ -78,7 +80,22 @@ typedef struct plumb_network {
     float *frequency[2];       /* [rope_dim/2]: plain, YaRN */
     float attention_scale, index_factor, hidden_factor; /* fl32 constants of docs/arithmetic.md */
     plumb_workspace work;
-} plumb_network;
+};
+
+/* Places of the forward pass at which an observer may look at, or replace, the working memory:
+ * layer inputs and outputs in work.h and work.pre, sublayer inputs in work.x, outputs in work.out. */
+typedef enum plumb_point {
+    PLUMB_POINT_LAYER_IN,   /* h before a possible Engram */
+    PLUMB_POINT_ENGRAM_OUT, /* h after it */
+    PLUMB_POINT_ATTN_IN,    /* x, normalised */
+    PLUMB_POINT_ATTN_OUT,   /* out */
+    PLUMB_POINT_FFN_IN,     /* x, normalised */
+    PLUMB_POINT_FFN_OUT,    /* out */
+    PLUMB_POINT_LAYER_OUT   /* h; pre for the next layer */
+} plumb_point;
+
+typedef void (*plumb_observer)(void *user, plumb_network *network, plumb_point point,
+                               int64_t layer, int64_t rows);
 
 /* One batch of consecutive positions of one sequence. */
 typedef struct plumb_batch {
@@ -90,6 +107,8 @@ typedef struct plumb_batch {
     void *sink_user;
     int (*progress)(void *user, int64_t layer, int64_t layers); /* nonzero cancels; may be NULL */
     void *progress_user;
+    plumb_observer observe;    /* may be NULL */
+    void *observe_user;
 } plumb_batch;
 
 /* The checkpoint, source and token map are kept and must outlive the network. */
