@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "synth/fold_map.h"
 #include "synth/shard_writer.h"
 #include "synth/variants.h"
@@ -121,7 +122,7 @@ plumb_status plumb__synth_write(const plumb_synth_options *options, plumb_error 
     plumb__plan plan;
     plumb_pool *pool = NULL;
     status = plumb__plan_make(options, &shape, &plan, err);
-    int threads = options->threads > 0 ? options->threads : plumb__cpu_count();
+    int threads = options->threads > 0 ? options->threads : plumb__machine_cores();
     if (threads > MOST_THREADS) threads = MOST_THREADS;
     if (status == PLUMB_OK) status = plumb__pool_create(threads, NULL, &pool, err);
     if (status == PLUMB_OK) status = write_files(options, &shape, map, &plan, pool, err);
