@@ -21,8 +21,8 @@ static int t_failures, t_checks;
         if (!(condition)) {                                                  \
             t_failures++;                                                    \
             if (t_failures <= 20) {                                          \
-                fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
-                fprintf(stderr, "" __VA_ARGS__);                             \
+                fprintf(stderr, "%s:%d: %s", __FILE__, __LINE__, #condition); \
+                fprintf(stderr, " " __VA_ARGS__);                            \
                 fputc('\n', stderr);                                         \
             }                                                                \
         }                                                                    \
