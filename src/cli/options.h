@@ -62,6 +62,11 @@ typedef struct cli_options {
     const char *text_file;
     bool decode, added, count;
 
+    bool json, list_tensors;
+
+    int64_t layers; /* 0: all */
+    bool sparse, force;
+
     bool man;
 
     /* The environment, read here and nowhere else. */

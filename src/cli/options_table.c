@@ -6,7 +6,8 @@
 enum {
     GENERATES = CLI_CHAT | CLI_COMPLETE,
     EVALUATES = GENERATES | CLI_LOGITS,
-    LOADS = EVALUATES | CLI_TOKENIZE,
+    LOADS = EVALUATES | CLI_TOKENIZE | CLI_INSPECT,
+    COMPUTES = EVALUATES | CLI_SYNTH,
     EVERYONE = ~0
 };
 
@@ -20,7 +21,7 @@ const cli_option cli_option_rows[] = {
      .low = 1, .high = INT64_C(1) << 24, .commands = EVALUATES,
      .help = "most positions the session may hold (default: the model's maximum)"},
     {.name = "threads", .brief = "-t", .value = "N", .kind = CLI_INTEGER, .field = FIELD(threads),
-     .low = 1, .high = 1024, .commands = EVALUATES,
+     .low = 1, .high = 1024, .commands = COMPUTES,
      .help = "threads that compute (default: one per core); never changes a result"},
     {.name = "prefill-chunk", .alias = "--chunk", .value = "N", .kind = CLI_INTEGER,
      .field = FIELD(chunk), .low = 1, .high = INT64_C(1) << 20, .commands = EVALUATES,
@@ -90,8 +91,26 @@ const cli_option cli_option_rows[] = {
     {.name = "count", .kind = CLI_FLAG, .field = FIELD(count), .commands = CLI_TOKENIZE,
      .help = "print the number of ids instead of the ids"},
 
+    /* inspect */
+    {.name = "json", .kind = CLI_FLAG, .field = FIELD(json), .commands = CLI_INSPECT,
+     .help = "print one JSON object"},
+    {.name = "tensors", .kind = CLI_FLAG, .field = FIELD(list_tensors), .commands = CLI_INSPECT,
+     .help = "list every tensor as well"},
+
+    /* synth */
+    {.name = "layers", .value = "N", .kind = CLI_INTEGER, .field = FIELD(layers), .low = 1,
+     .high = 40, .commands = CLI_SYNTH,
+     .help = "release: only the first N layers, without draft and vision (default: everything)"},
+    {.name = "sparse", .kind = CLI_FLAG, .field = FIELD(sparse), .commands = CLI_SYNTH,
+     .help = "release: holes in the files instead of experts, tables and dense matrices"},
+    {.name = "seed", .value = "N", .kind = CLI_SEED, .field = FIELD(seed), .preset = "1",
+     .commands = CLI_SYNTH, .help = "the same seed gives the same files on every machine"},
+    {.name = "force", .kind = CLI_FLAG, .field = FIELD(force), .commands = CLI_SYNTH,
+     .help = "write into a folder that is not empty"},
+
     /* every command */
-    {.name = "quiet", .brief = "-q", .kind = CLI_FLAG, .field = FIELD(quiet), .commands = EVALUATES,
+    {.name = "quiet", .brief = "-q", .kind = CLI_FLAG, .field = FIELD(quiet),
+     .commands = COMPUTES | CLI_INSPECT,
      .help = "no log, progress or speed on standard error"},
     {.name = "man", .kind = CLI_FLAG, .field = FIELD(man), .commands = CLI_HELP,
      .help = "print the manual page as man(7) source"},

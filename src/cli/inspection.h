@@ -1,0 +1,29 @@
+/* What `plumb inspect` finds out about a checkpoint, before any of it is printed. */
+#ifndef PLUMB_CLI_INSPECTION_H
+#define PLUMB_CLI_INSPECTION_H
+
+#include "format/checkpoint.h"
+
+typedef struct cli_tally {
+    int64_t tensors, bytes;
+    int64_t parameters; /* weights, not their scales; two to a byte of packed FP4 */
+} cli_tally;
+
+typedef struct cli_inspection {
+    cli_tally dtypes[PLUMB_DTYPE_COUNT], classes[PLUMB_CLASS_COUNT], total;
+    int64_t resident_bytes; /* dense backbone and head: what every token reads */
+    bool has_draft, has_vision, has_tokenizer, has_token_map;
+} cli_inspection;
+
+void cli_inspect(const plumb_checkpoint *checkpoint, cli_inspection *inspection);
+
+/* Consecutive layers that attend alike. */
+typedef struct cli_layer_span {
+    int64_t first, last;
+    int64_t ratio, kv_source, index_source; /* sources -1: none */
+} cli_layer_span;
+
+/* The span that begins at layer `first`. */
+cli_layer_span cli_layer_span_at(const plumb_model_config *config, int64_t first);
+
+#endif
