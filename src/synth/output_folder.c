@@ -15,6 +15,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
+static const char temporary_ending[] = ".plumb-partial";
+
 static plumb_status fail_system(plumb_error *err, const char *path, const char *what,
                                 int64_t offset, const char *expected) {
     return plumb__fail(err, PLUMB_ERROR_IO, path, what, offset, strerror(errno), "%s", expected);
@@ -40,16 +42,28 @@ static plumb_status make_parents(const char *folder, plumb_error *err) {
     return PLUMB_OK;
 }
 
-static plumb_status check_empty(const char *folder, plumb_error *err) {
+static bool is_leftover(const char *name) {
+    size_t size = strlen(name), ending = sizeof temporary_ending - 1;
+    return size > ending && !strcmp(name + size - ending, temporary_ending);
+}
+
+/* Refuses a folder with files in it, unless `force`; what a killed run left does not count, and is
+ * removed. */
+static plumb_status clear_folder(const char *folder, bool force, plumb_error *err) {
     DIR *directory = opendir(folder);
     if (!directory) return fail_system(err, folder, "opendir", -1, "a folder");
     plumb_status status = PLUMB_OK;
-    for (struct dirent *entry; status == PLUMB_OK && (entry = readdir(directory));) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+    for (struct dirent *entry; status == PLUMB_OK && !force && (entry = readdir(directory));) {
+        const char *name = entry->d_name;
+        if (!strcmp(name, ".") || !strcmp(name, "..") || is_leftover(name)) continue;
         status = plumb__fail(err, PLUMB_ERROR_ARGUMENT, folder, "folder", -1,
-                             plumb__format("'%s' in it", entry->d_name).s,
+                             plumb__format("'%s' in it", name).s,
                              "an empty folder, or permission to replace its files");
     }
+    rewinddir(directory);
+    for (struct dirent *entry; status == PLUMB_OK && (entry = readdir(directory));)
+        if (is_leftover(entry->d_name) && unlinkat(dirfd(directory), entry->d_name, 0))
+            status = fail_system(err, folder, entry->d_name, -1, "a leftover that can be removed");
     (void)closedir(directory);
     return status;
 }
@@ -68,7 +82,7 @@ plumb_status plumb__output_open(plumb__output *output, const char *folder, bool 
     if (stat(folder, &found)) return fail_system(err, folder, "stat", -1, "a folder");
     if (!S_ISDIR(found.st_mode))
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, folder, "folder", -1, "a file", "a folder");
-    return force ? PLUMB_OK : check_empty(folder, err);
+    return clear_folder(folder, force, err);
 }
 
 plumb_status plumb__output_check_room(const plumb__output *output, int64_t bytes,
@@ -97,7 +111,7 @@ plumb_status plumb__output_create(plumb__output *output, const char *name, plumb
         plumb__grow(output->files, &output->capacity, output->count + 1, sizeof *files);
     if (!files) return plumb__fail_memory(err, name, sizeof *files);
     output->files = files;
-    plumb__output_file file = {join(output->folder, name, ".partial"),
+    plumb__output_file file = {join(output->folder, name, temporary_ending),
                                join(output->folder, name, "")};
     if (!file.temporary || !file.path) {
         free(file.temporary);

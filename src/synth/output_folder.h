@@ -19,7 +19,8 @@ typedef struct plumb__output {
     int fd; /* of the file being written, or -1 */
 } plumb__output;
 
-/* Makes the folder, and its parents; refuses one with files in it unless `force`. */
+/* Makes the folder, and its parents; refuses one with files in it unless `force`.  Temporary files
+ * that a killed run left there are removed. */
 PLUMB_MUST_CHECK plumb_status plumb__output_open(plumb__output *output, const char *folder,
                                                  bool force, plumb_error *err);
 /* Refuses when the file system has less than `bytes` free. */

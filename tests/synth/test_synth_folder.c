@@ -43,6 +43,20 @@ static void write_file(const char *path) {
     T_CHECK(file && fputs("kept", file) >= 0 && fclose(file) == 0, "%s", path);
 }
 
+/* A killed run leaves its temporary files; the next one starts as if they were not there. */
+static void leftovers(void) {
+    const char *folder = ROOT "/killed";
+    plumb_error err;
+    plumb_synth_options options = tiny_in(folder);
+    remove_folder(folder);
+    mkdir(ROOT, 0777);
+    mkdir(folder, 0777);
+    write_file(ROOT "/killed/model-00009-of-00048.safetensors.plumb-partial");
+    T_CHECK(plumb__synth_write(&options, &err) == PLUMB_OK, "%s", err.found);
+    T_CHECK(files_in(folder) == 8, "%d files", files_in(folder));
+    remove_folder(folder);
+}
+
 static void full_folder(void) {
     const char *folder = ROOT "/full/deeper";
     plumb_error err;
@@ -51,9 +65,10 @@ static void full_folder(void) {
     T_CHECK(plumb__synth_write(&options, &err) == PLUMB_OK, "parents are made: %s", err.found);
     T_CHECK(files_in(folder) == 8, "%d files", files_in(folder));
     write_file(ROOT "/full/deeper/notes");
+    write_file(ROOT "/full/deeper/config.json.plumb-partial");
     T_CHECK(plumb__synth_write(&options, &err) == PLUMB_ERROR_ARGUMENT, "files in the way");
     T_CHECK(!strcmp(err.file, folder) && strstr(err.found, "in it"), "%s", err.found);
-    T_CHECK(files_in(folder) == 9, "nothing touched");
+    T_CHECK(files_in(folder) == 10, "nothing touched");
     options.force = true;
     T_CHECK(plumb__synth_write(&options, &err) == PLUMB_OK, "forced: %s", err.found);
     T_CHECK(files_in(folder) == 9 && access(ROOT "/full/deeper/notes", F_OK) == 0, "notes kept");
@@ -174,6 +189,6 @@ static void options_that_do_not_fit(void) {
     T_CHECK(plumb__synth_variant_find("Release") == -1, "names are exact");
 }
 
-T_MAIN({"full_folder", full_folder}, {"cancelled", cancelled}, {"progress", progress},
-       {"failing_write", failing_write}, {"room", room},
+T_MAIN({"full_folder", full_folder}, {"leftovers", leftovers}, {"cancelled", cancelled},
+       {"progress", progress}, {"failing_write", failing_write}, {"room", room},
        {"options_that_do_not_fit", options_that_do_not_fit})
