@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Talks with `plumb chat` on a pseudo-terminal: terminal.py PLUMB.
+Line editing, dimmed thinking, Ctrl-C and Ctrl-D are there only on a terminal."""
+import os
+import pty
+import select
+import signal
+import sys
+import time
+
+PATIENCE = 120  # seconds; sanitizer builds are slow
+
+
+class Talk:
+    """A program on a pseudo-terminal: write what is typed, wait for what appears."""
+
+    def __init__(self, arguments, **environment):
+        self.seen = b""
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.environ.pop("NO_COLOR", None)
+            os.environ.update(TERM="xterm", LC_ALL="C.UTF-8", **environment)
+            os.execv(arguments[0], arguments)
+
+    def read(self):
+        ready, _, _ = select.select([self.terminal], [], [], 0.1)
+        if not ready:
+            return True
+        try:
+            data = os.read(self.terminal, 65536)
+        except OSError:
+            return False
+        self.seen += data
+        return bool(data)
+
+    def wait_for(self, text):
+        """Everything up to and including `text`; what follows is kept for the next call."""
+        wanted, end = text.encode(), time.time() + PATIENCE
+        while wanted not in self.seen:
+            if time.time() > end or not self.read():
+                raise AssertionError(f"{text!r} did not come; there was {self.seen!r}")
+        at = self.seen.index(wanted) + len(wanted)
+        before, self.seen = self.seen[:at], self.seen[at:]
+        return before.decode("utf-8", "replace")
+
+    def type(self, text):
+        os.write(self.terminal, text.encode())
+
+    def status(self):
+        end = time.time() + PATIENCE
+        while time.time() < end:
+            self.read()
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.02)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        raise AssertionError(f"it did not end; there was {self.seen!r}")
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def test_answer_and_end(plumb):
+    talk = Talk([plumb, "chat", "--nothink", "--temp", "0"])
+    talk.wait_for("> ")
+    talk.type("What is the capital of Nn\x7forway?\n")  # a slip and a backspace
+    talk.wait_for("The capital of Norway is Oslo.")
+    talk.wait_for("\n> ")
+    talk.type("\x1b[A\n")  # arrow up: the line again
+    talk.wait_for("Norway?")
+    talk.wait_for("\n> ")
+    talk.type("\x04")
+    check(talk.status() == 0, "Ctrl-D ends with status 0")
+
+
+def test_thinking_is_dimmed(plumb):
+    talk = Talk([plumb, "chat", "-q", "--temp", "0", "-p", "What is 38 + 47?"])
+    shown = talk.wait_for("38 + 47 = 85.")
+    check(shown.startswith("\x1b[2m") and "\x1b[0m\r\n\r\n38" in shown, f"dimmed: {shown!r}")
+    check(talk.status() == 0, "status 0")
+
+
+def test_no_color(plumb):
+    talk = Talk([plumb, "chat", "-q", "--temp", "0", "-p", "What is 38 + 47?"], NO_COLOR="1")
+    shown = talk.wait_for("38 + 47 = 85.")
+    check("\x1b" not in shown and shown.startswith("(thinking) "), f"plain: {shown!r}")
+    check(talk.status() == 0, "status 0")
+
+
+def test_interrupt_stops_one_answer(plumb):
+    talk = Talk([plumb, "chat", "--nothink", "--temp", "0"])
+    talk.wait_for("> ")
+    talk.type("Tell me a story about a cat named Emma.\n")
+    talk.wait_for("Once upon")
+    talk.type("\x03")
+    talk.wait_for("tokens/s")
+    talk.wait_for("> ")
+    talk.type("/stats\n")
+    talk.wait_for("1 turns")
+    talk.wait_for("> ")
+    talk.type("half a line\x03")
+    talk.wait_for("Ctrl-C again")
+    talk.wait_for("> ")
+    talk.type("\x03")
+    check(talk.status() == 0, "two Ctrl-C at the prompt end with status 0")
+
+
+def test_interrupt_ends_one_shot(plumb):
+    talk = Talk([plumb, "chat", "-q", "--nothink", "--temp", "0", "-p", "Tell me a story about a cat."])
+    talk.wait_for("Once")
+    talk.type("\x03")
+    check(talk.status() == 130, "status 130")
+
+
+def test_utf8_editing(plumb):
+    talk = Talk([plumb, "chat", "-q", "--nothink", "--temp", "0", "-n", "1"])
+    talk.wait_for("> ")
+    talk.type("é日\x7f\x7f/quit\n")  # two characters taken back, five bytes
+    check(talk.status() == 0, "/quit ends with status 0")
+
+
+def main():
+    tests = [f for name, f in globals().items() if name.startswith("test_")]
+    failed = 0
+    for test in tests:
+        try:
+            test(sys.argv[1])
+            print("ok  ", test.__name__)
+        except AssertionError as fault:
+            failed += 1
+            print("FAIL", test.__name__, fault)
+    print(f"{len(tests) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
