@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks that files, headers, functions and lines stay small enough to read.
-Run from anywhere: tools/check_sizes.py [ROOT].  Generated tables (*_tab.c) are exempt."""
+Run from anywhere: tools/check_sizes.py [ROOT].  Generated tables (*_tab.c) are exempt, and tests may
+have long lines of data."""
 import re
 import sys
 from pathlib import Path
@@ -45,7 +46,7 @@ def main():
                 if length > FUNCTION_LINES:
                     faults.append(f"{name}:{start}: {length} lines, at most {FUNCTION_LINES}: {signature}")
             for number, line in enumerate(lines, 1):
-                if len(line) > COLUMNS:
+                if len(line) > COLUMNS and folder in ("src", "include"):
                     faults.append(f"{name}:{number}: {len(line)} columns, at most {COLUMNS}")
     print("\n".join(faults))
     print(f"{count} files, longest function {longest[0]} lines ({longest[1]}), {len(faults)} faults")
