@@ -28,6 +28,7 @@ static void emit_text(plumb__chat_call *call, const char *text) { emit(call, tex
 /* The inside of a string literal.  Bytes between escapes go out in one piece. */
 static void emit_escaped(plumb__chat_call *call, const char *bytes, size_t size) {
     size_t plain = 0;
+    if (size == 0) return; /* `bytes` may be NULL */
     for (size_t i = 0; i < size; i++) {
         char escaped[6];
         size_t length = plumb__python_json_escape_byte(bytes[i], escaped);

@@ -254,9 +254,13 @@ static void hold_symbol(plumb__chat_machine *m, char symbol) {
     release_hold(m, find_restart(m));
 }
 
+static bool holds_mark(const plumb__chat_machine *m) {
+    return m->hold_size && memchr(m->hold, PLUMB__TAG_DSML, m->hold_size);
+}
+
 /* Something that can be no part of a tag interrupts the hold.  Half a tag is never shown. */
 static void interrupt_hold(plumb__chat_machine *m) {
-    if (m->hold_size && memchr(m->hold, PLUMB__TAG_DSML, m->hold_size)) {
+    if (holds_mark(m)) {
         flag(m, PLUMB_CHAT_FLAG_TOLERATED);
         m->hold_size = 0;
     }
@@ -336,18 +340,15 @@ static bool is_finished_call(plumb__chat_machine *m) {
 }
 
 void plumb__machine_end(plumb__chat_machine *m, bool eos) {
-    bool half_tag = m->hold_size && memchr(m->hold, PLUMB__TAG_DSML, m->hold_size);
-    bool half_opening = half_tag && m->hold[1] != '/';
-    interrupt_hold(m);
-    if (half_opening) flag(m, PLUMB_CHAT_FLAG_INCOMPLETE_CALL);
-    if (!eos) flag(m, PLUMB_CHAT_FLAG_NO_END);
+    bool half_tag = holds_mark(m), half_opening = half_tag && m->hold[1] != '/';
+    if (half_tag) m->hold_size = 0;
+    release_hold(m, m->hold_size);
+    bool closed = m->state == PLUMB__STATE_CONTENT || m->state == PLUMB__STATE_AFTER;
     if (m->state == PLUMB__STATE_REASONING || m->state == PLUMB__STATE_CONTENT) release_line_feeds(m);
-    else if (m->state != PLUMB__STATE_AFTER) flag(m, PLUMB_CHAT_FLAG_TOLERATED);
-    if (m->state == PLUMB__STATE_REASONING) flag(m, PLUMB_CHAT_FLAG_TOLERATED);
-    if (in_call(m)) {
-        if (eos && !half_opening && is_finished_call(m)) close_call(m);
-        else plumb__call_drop(&m->call);
-    }
+    if (in_call(m) && eos && !half_opening && is_finished_call(m)) close_call(m);
+    if (in_call(m)) plumb__call_drop(&m->call);
+    if (in_call(m) || half_opening) flag(m, PLUMB_CHAT_FLAG_INCOMPLETE_CALL);
+    else if (eos && !(closed && !half_tag)) flag(m, PLUMB_CHAT_FLAG_TOLERATED);
+    if (!eos) flag(m, PLUMB_CHAT_FLAG_NO_END);
     m->state = PLUMB__STATE_DONE;
 }
-
