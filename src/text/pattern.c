@@ -55,7 +55,8 @@ static void property(translation *t) {
         char c = look(t, i);
         letters = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
     }
-    if (look(t, 2) != '{' || !letters) t->unknown = "a property other than a general category";
+    if (look(t, 2) != '{' || !letters || look(t, size) != '}')
+        t->unknown = "a property other than a general category";
     else copy_bytes(t, size + 1);
 }
 

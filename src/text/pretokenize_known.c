@@ -1,9 +1,9 @@
 /* The release's three splits, written by hand.
  *
- * Splits one and two (numbers by threes; runs of Han and kana) take whole runs of one class, so to
- * the third split their characters are simply where a piece ends.  The text is therefore read once:
- * at each place the class of the character says which split has it, and for the third one the
- * alternatives are tried in the pattern's order, named a to f as in tokenizer-and-chat.md. */
+ * The first split takes numbers, which the others leave alone.  The second cuts runs of Han and kana
+ * from what is around them.  The third works on both, and to it a piece ends where the text changes
+ * between the two or to a number.  The text is therefore read once, piece by piece, with the third
+ * split's alternatives in the pattern's order, named a to f as in tokenizer-and-chat.md. */
 #include "text/pretokenize.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ enum {
     WORD = 1,     /* letters and marks */
     SIGN = 2,     /* punctuation and symbols */
     NUMBER = 4,   /* taken by the first split */
-    HAN_KANA = 8, /* taken by the second */
+    HAN_KANA = 8, /* of the second split; may be WORD or SIGN (as U+30FB) as well */
     SPACE = 16,   /* White_Space */
     BREAK = 32    /* CR and LF */
 };
@@ -83,7 +83,7 @@ plumb_status plumb__classes_build(unsigned char *classes, plumb_error *err) {
         (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
         class_runs(code, match, text, size, classes);
         for (uint32_t c = 0; c < PLUMB_CLASSES; c++) {
-            if (classes[c] != NUMBER && is_han_kana(c)) classes[c] = HAN_KANA;
+            if (classes[c] != NUMBER && is_han_kana(c)) classes[c] |= HAN_KANA;
             if (is_space(c)) classes[c] |= SPACE;
         }
         classes['\r'] |= BREAK;
@@ -109,17 +109,25 @@ bool plumb__known_scope(const char *text, size_t size) {
 
 /* ---- Scanning ---- */
 
+#define KINDS (NUMBER | HAN_KANA)
+
 typedef struct scanner {
     const unsigned char *classes;
     const char *text;
     size_t size;
+    unsigned kind; /* NUMBER, HAN_KANA or 0: what the stretch being read consists of */
 } scanner;
 
-/* The class of the character at `at` and its length; at the end of text, no class and no length. */
+/* The class of the character at `at` and its length; at the end of the stretch, no class and no
+ * length. */
 static inline unsigned class_at(const scanner *s, size_t at, size_t *length) {
     *length = 0;
     if (at == s->size) return 0;
-    return s->classes[plumb__utf8_read(s->text + at, length)];
+    size_t size;
+    unsigned c = s->classes[plumb__utf8_read(s->text + at, &size)];
+    if ((c & KINDS) != s->kind) return 0;
+    *length = size;
+    return c;
 }
 
 /* The end of the run of characters that have one of these classes. */
@@ -140,8 +148,7 @@ static size_t space_end(const scanner *s, size_t at) {
         if (c & BREAK) behind_break = end;
     }
     if (behind_break > at) return behind_break; /* d: up to the last line break */
-    bool at_end = length == 0 || class_at(s, end, &length) & (NUMBER | HAN_KANA);
-    if (at_end || last == at) return end; /* e at the end of the piece; f */
+    if (length == 0 || last == at) return end; /* e at the end of the stretch; f */
     return last;                          /* e: the last one stays with what follows */
 }
 
@@ -171,26 +178,24 @@ static size_t number_end(const scanner *s, size_t at) {
 }
 
 /* The end of the piece that begins at `at`, which is not the end of text. */
-static size_t piece_end(const scanner *s, size_t at) {
+static size_t piece_end(scanner *s, size_t at) {
     size_t length;
+    s->kind = s->classes[plumb__utf8_read(s->text + at, &length)] & KINDS;
+    if (s->kind == NUMBER) return number_end(s, at);
     unsigned c = class_at(s, at, &length);
-    if (c & NUMBER) return number_end(s, at);
-    if (c & HAN_KANA) return run_end(s, at, HAN_KANA);
     size_t end = match_end(s, at, c, length);
-    /* What matches nothing stays together up to the next match of any split. */
-    while (end == at) {
+    if (end > at) return end;
+    /* What matches nothing stays together up to the next match or the end of the stretch. */
+    do {
         at += length;
         c = class_at(s, at, &length);
-        if (length == 0 || c & (NUMBER | HAN_KANA)) return at;
-        end = match_end(s, at, c, length);
-        if (end > at) return at;
-    }
-    return end;
+    } while (length > 0 && match_end(s, at, c, length) == at);
+    return at;
 }
 
 plumb_status plumb__split_known(const unsigned char *classes, const char *text, size_t size,
                                 plumb__piece_sink sink, void *user, plumb_error *err) {
-    scanner s = {classes, text, size};
+    scanner s = {classes, text, size, 0};
     for (size_t at = 0, end; at < size; at = end) {
         end = piece_end(&s, at);
         plumb_status status = sink(user, text + at, end - at, err);

@@ -44,24 +44,33 @@ static plumb_status build(plumb_text *text, plumb__tokenizer_json *file, plumb_e
     if (status == PLUMB_OK)
         status = plumb__added_tokens_build(&text->added, &text->vocabulary, file->path, err);
     if (status == PLUMB_OK) status = plumb__splitter_build(&text->splitter, file, err);
-    if (status != PLUMB_OK) return status;
-    text->path = file->path;
-    file->path = NULL;
-    mark_special(text);
-    return PLUMB_OK;
+    if (status == PLUMB_OK) mark_special(text);
+    return status;
+}
+
+/* Takes what has been read, well or not: `status` says. */
+static plumb_status finish_open(plumb_status status, plumb__tokenizer_json *file, plumb_text **text,
+                                plumb_error *err) {
+    plumb_text *made = status == PLUMB_OK ? calloc(1, sizeof *made) : NULL;
+    if (status == PLUMB_OK) status = made ? build(made, file, err) : plumb__fail_memory(err, "text", sizeof *made);
+    plumb__tokenizer_json_free(file);
+    if (status == PLUMB_OK) *text = made;
+    else plumb_text_close(made);
+    return status;
 }
 
 plumb_status plumb_text_open(const char *path, plumb_text **text, plumb_error *err) {
     if (!path || !text) return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "path", -1, "NULL", "a path");
     plumb__tokenizer_json file;
-    plumb_text *made = calloc(1, sizeof *made);
-    if (!made) return plumb__fail_memory(err, path, sizeof *made);
     plumb_status status = plumb__tokenizer_json_read(&file, path, err);
-    if (status == PLUMB_OK) status = build(made, &file, err);
-    plumb__tokenizer_json_free(&file);
-    if (status == PLUMB_OK) *text = made;
-    else plumb_text_close(made);
-    return status;
+    return finish_open(status, &file, text, err);
+}
+
+plumb_status plumb__text_open_bytes(const char *name, const char *bytes, size_t size, plumb_text **text,
+                                    plumb_error *err) {
+    plumb__tokenizer_json file;
+    plumb_status status = plumb__tokenizer_json_parse(&file, name, bytes, size, err);
+    return finish_open(status, &file, text, err);
 }
 
 void plumb_text_close(plumb_text *text) {
@@ -70,7 +79,6 @@ void plumb_text_close(plumb_text *text) {
     plumb__added_tokens_free(&text->added);
     plumb__bpe_free(&text->bpe);
     plumb__vocabulary_free(&text->vocabulary);
-    free(text->path);
     free(text);
 }
 

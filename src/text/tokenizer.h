@@ -9,11 +9,14 @@
 #include "text/vocabulary.h"
 
 struct plumb_text {
-    char *path; /* of tokenizer.json */
     plumb__vocabulary vocabulary;
     plumb__bpe bpe;
     plumb__added_tokens added;
     plumb__splitter splitter;
 };
+
+/* Opens the bytes of a tokenizer.json (copied); `name` stands for the path in errors. */
+PLUMB_MUST_CHECK plumb_status plumb__text_open_bytes(const char *name, const char *bytes, size_t size,
+                                                     plumb_text **text, plumb_error *err);
 
 #endif

@@ -276,9 +276,11 @@ static void read_merges(plumb__json_reader *r, plumb__tokenizer_json *file) {
     }
 }
 
-/* null or the empty string. */
 static void expect_no_affix(plumb__json_reader *r, const char *field) {
-    if (!plumb__json_null(r)) expect_string(r, field, "");
+    if (plumb__json_null(r)) return;
+    plumb__slice found = plumb__json_string(r, field);
+    if (r->status == PLUMB_OK && found.size > 0)
+        plumb__json_refuse(r, field, quote(found).s, "null or an empty string");
 }
 
 static void read_model(plumb__json_reader *r, plumb__tokenizer_json *file) {
@@ -374,14 +376,7 @@ static char *file_path(const char *path) {
     return full;
 }
 
-plumb_status plumb__tokenizer_json_read(plumb__tokenizer_json *file, const char *path,
-                                        plumb_error *err) {
-    *file = (plumb__tokenizer_json){0};
-    file->path = file_path(path);
-    if (!file->path) return plumb__fail_memory(err, path, strlen(path));
-    size_t size = 0;
-    plumb_status status = read_file(file, &size, err);
-    if (status != PLUMB_OK) return status;
+static plumb_status parse(plumb__tokenizer_json *file, size_t size, plumb_error *err) {
     size_t valid = plumb__utf8_valid_prefix(file->text, size);
     if (valid < size)
         return plumb__fail(err, PLUMB_ERROR_FORMAT, file->path, "text", (int64_t)valid,
@@ -392,6 +387,23 @@ plumb_status plumb__tokenizer_json_read(plumb__tokenizer_json *file, const char 
     read_top(&reader, file);
     plumb__json_end(&reader);
     return reader.status;
+}
+
+plumb_status plumb__tokenizer_json_read(plumb__tokenizer_json *file, const char *path,
+                                        plumb_error *err) {
+    *file = (plumb__tokenizer_json){.path = file_path(path)};
+    if (!file->path) return plumb__fail_memory(err, path, strlen(path));
+    size_t size = 0;
+    plumb_status status = read_file(file, &size, err);
+    return status == PLUMB_OK ? parse(file, size, err) : status;
+}
+
+plumb_status plumb__tokenizer_json_parse(plumb__tokenizer_json *file, const char *name,
+                                         const char *bytes, size_t size, plumb_error *err) {
+    *file = (plumb__tokenizer_json){.path = strdup(name), .text = malloc(size + 1)};
+    if (!file->path || !file->text) return plumb__fail_memory(err, name, size);
+    memcpy(file->text, bytes, size);
+    return parse(file, size, err);
 }
 
 void plumb__tokenizer_json_free(plumb__tokenizer_json *file) {
