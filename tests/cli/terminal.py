@@ -6,6 +6,7 @@ import pty
 import select
 import signal
 import sys
+import termios
 import time
 
 PATIENCE = 120  # seconds; sanitizer builds are slow
@@ -43,6 +44,14 @@ class Talk:
         before, self.seen = self.seen[:at], self.seen[at:]
         return before.decode("utf-8", "replace")
 
+    def wait_for_prompt(self):
+        """The editor takes the terminal over just after it has shown the prompt."""
+        self.wait_for("> ")
+        end = time.time() + PATIENCE
+        while termios.tcgetattr(self.terminal)[3] & termios.ICANON:
+            check(time.time() < end, "the editor did not take the terminal over")
+            self.read()
+
     def type(self, text):
         os.write(self.terminal, text.encode())
 
@@ -66,13 +75,13 @@ def check(condition, what):
 
 def test_answer_and_end(plumb):
     talk = Talk([plumb, "chat", "--nothink", "--temp", "0"])
-    talk.wait_for("> ")
+    talk.wait_for_prompt()
     talk.type("What is the capital of Nn\x7forway?\n")  # a slip and a backspace
     talk.wait_for("The capital of Norway is Oslo.")
-    talk.wait_for("\n> ")
+    talk.wait_for_prompt()
     talk.type("\x1b[A\n")  # arrow up: the line again
     talk.wait_for("Norway?")
-    talk.wait_for("\n> ")
+    talk.wait_for_prompt()
     talk.type("\x04")
     check(talk.status() == 0, "Ctrl-D ends with status 0")
 
@@ -93,18 +102,18 @@ def test_no_color(plumb):
 
 def test_interrupt_stops_one_answer(plumb):
     talk = Talk([plumb, "chat", "--nothink", "--temp", "0"])
-    talk.wait_for("> ")
+    talk.wait_for_prompt()
     talk.type("Tell me a story about a cat named Emma.\n")
     talk.wait_for("Once upon")
     talk.type("\x03")
     talk.wait_for("tokens/s")
-    talk.wait_for("> ")
+    talk.wait_for_prompt()
     talk.type("/stats\n")
     talk.wait_for("1 turns")
-    talk.wait_for("> ")
+    talk.wait_for_prompt()
     talk.type("half a line\x03")
     talk.wait_for("Ctrl-C again")
-    talk.wait_for("> ")
+    talk.wait_for_prompt()
     talk.type("\x03")
     check(talk.status() == 0, "two Ctrl-C at the prompt end with status 0")
 
@@ -118,7 +127,7 @@ def test_interrupt_ends_one_shot(plumb):
 
 def test_utf8_editing(plumb):
     talk = Talk([plumb, "chat", "-q", "--nothink", "--temp", "0", "-n", "1"])
-    talk.wait_for("> ")
+    talk.wait_for_prompt()
     talk.type("é日\x7f\x7f/quit\n")  # two characters taken back, five bytes
     check(talk.status() == 0, "/quit ends with status 0")
 
