@@ -213,7 +213,8 @@ static int64_t extent_of(const plumb_model_config *c, extent_kind extent, place 
     return 0;
 }
 
-static plumb_tensor_class class_of(const plumb_model_config *config, const table_row *row, place where) {
+static plumb_tensor_class class_of(const plumb_model_config *config, const table_row *row,
+                                   place where) {
     bool draft = is_draft(config, where);
     switch (where.kind) {
     case TOP: return row->top_class;
@@ -230,8 +231,8 @@ static plumb_tensor_class class_of(const plumb_model_config *config, const table
 static bool is_quantised(storage_kind storage) { return storage >= FP8_TILES; }
 
 /* `scale`: the companion of a quantised matrix. */
-static plumb_tensor_spec spec_of(const plumb_model_config *config, const table_row *row, place where,
-                                 bool scale) {
+static plumb_tensor_spec spec_of(const plumb_model_config *config, const table_row *row,
+                                 place where, bool scale) {
     plumb_tensor_spec spec = {.rank = 2};
     int64_t rows = extent_of(config, row->rows, where);
     int64_t columns = extent_of(config, row->columns, where);
