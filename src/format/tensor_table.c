@@ -162,6 +162,7 @@ static bool is_draft(const plumb_model_config *config, place where) {
 static bool occurs(const plumb_model_config *config, const table_row *row, place where) {
     int64_t block = where.block;
     if (row->place != where.kind) return false;
+    if (where.kind != BLOCK) return true; /* only blocks differ from each other */
     switch (row->condition) {
     case ALWAYS: return true;
     case KV_SOURCE: return config->is_kv_source[block];

@@ -421,7 +421,8 @@ static void forbidden_values(void) {
         /* The same value when only a later piece is looked at. */
         int64_t piece = cases[i].at / 4 * 4;
         plumb_error part = {0};
-        status = plumb__checkpoint_check_values(c, t, piece, t->bytes - piece, bytes + piece, &part);
+        status = plumb__checkpoint_check_values(c, t, piece, t->bytes - piece, bytes + piece,
+                                                &part);
         T_TRUE(status == PLUMB_ERROR_VALUE);
         T_CHECK(part.offset == err.offset && !strcmp(part.found, err.found), "%zu: %s", i,
                 part.found);
