@@ -116,6 +116,8 @@ static void make_logits(float *l, int n, int shape) {
         if (shape == 2 && next_random() % 3 == 0) l[i] = -INFINITY;
         if (shape == 3) l[i] = 1.0f;
         if (shape == 4) l[i] *= 40.0f;
+        /* weights around 2^-24, under one certain token */
+        if (shape == 5) l[i] = i == n / 2 ? 16.25f : l[i] * 0.05f;
     }
     if (shape == 2) l[next_random() % (uint32_t)n] = 2.0f;
 }
@@ -152,7 +154,7 @@ static void choices_are_the_contracts(void) {
     };
     static const int sizes[] = {3, 17, 700, MOST};
     static float l[MOST];
-    for (int shape = 0; shape < 5; shape++)
+    for (int shape = 0; shape < 6; shape++)
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
             make_logits(l, sizes[k], shape);
             for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
@@ -202,6 +204,36 @@ static void small_cases_by_hand(void) {
     }
 }
 
+/* Equal logits make the running sums whole numbers; where the target is one too, the sum must exceed
+ * it, not reach it. */
+static void a_running_sum_must_exceed(void) {
+    static float l[MOST];
+    const plumb_sampling s = {.temperature = 1, .top_p = 1};
+    int found = 0;
+    for (int64_t position = 0; position < 40000; position++) {
+        float target = plumb__philox_uniform(0, (uint64_t)position) * (float)MOST;
+        if (target != floorf(target)) continue;
+        found++;
+        int32_t token = sample(l, MOST, &s, position);
+        T_CHECK(token == (int32_t)target, "position %d: %d", (int)position, token);
+    }
+    T_CHECK(found > 3, "%d targets are whole", found);
+}
+
+/* Zeros of either sign and subnormals are equal: the smallest id wins. */
+static void zeros_are_equal(void) {
+    static const float l[4] = {-1.0f, -0.0f, 0.0f, 1e-40f};
+    static const float below[4] = {-1.0f, -1e-40f, -0.0f, 0.0f};
+    const plumb_sampling greedy = {.temperature = 0, .top_p = 1};
+    T_CHECK(sample(l, 4, &greedy, 0) == 1, "-0 comes first");
+    T_CHECK(sample(below, 4, &greedy, 0) == 1, "a subnormal counts as zero");
+    plumb_logprob top[4];
+    int32_t token;
+    T_CHECK(plumb_sample(l, 4, &greedy, 0, &token, NULL, top, 4, NULL) == PLUMB_OK, "top");
+    for (int i = 0; i < 4; i++)
+        T_CHECK(top[i].token == (i + 1) % 4, "place %d: %d", i, top[i].token);
+}
+
 /* ---- Log-probabilities -------------------------------------------------------------------------- */
 
 static void logprobs_are_of_the_given_logits(void) {
@@ -209,7 +241,7 @@ static void logprobs_are_of_the_given_logits(void) {
     static float l[MOST];
     static ranked r[MOST];
     static plumb_logprob top[MOST];
-    for (int shape = 0; shape < 5; shape++) {
+    for (int shape = 0; shape < 6; shape++) {
         make_logits(l, 700, shape);
         l[3] = -2.0f;
         plumb_sampling s = {.temperature = 0.2f, .top_p = 1, .bias = bias, .n_bias = 1};
@@ -343,6 +375,8 @@ T_MAIN({"philox_is_the_published", philox_is_the_published},
        {"uniform_uses_seed_and_position", uniform_uses_seed_and_position},
        {"choices_are_the_contracts", choices_are_the_contracts},
        {"small_cases_by_hand", small_cases_by_hand},
+       {"a_running_sum_must_exceed", a_running_sum_must_exceed},
+       {"zeros_are_equal", zeros_are_equal},
        {"logprobs_are_of_the_given_logits", logprobs_are_of_the_given_logits},
        {"draws_have_the_distribution", draws_have_the_distribution},
        {"same_inputs_same_token", same_inputs_same_token},
