@@ -364,7 +364,7 @@ static void visit_row(visit *v, const table_row *row, place where, const char *p
     static const char *const endings[] = {".weight", ".scale"};
     bool quantised = is_quantised(row->storage);
     for (int part = 0; part < (quantised ? 2 : 1) && !v->stopped; part++) {
-        char name[128]; /* the longest prefix and stem make 70 */
+        char name[192]; /* the longest prefix and stem make 70 */
         (void)snprintf(name, sizeof name, "%s%s%s", prefix, row->stem,
                        quantised ? endings[part] : "");
         plumb_tensor_spec spec = spec_of(v->config, row, where, part == 1);
@@ -389,7 +389,7 @@ static void visit_top(visit *v, bool embedding) {
 static void visit_block(visit *v, int64_t block) {
     int64_t layers = v->config->layers;
     place where = {BLOCK, block, -1};
-    char prefix[64], expert[96];
+    char prefix[64], expert[128];
     (void)snprintf(prefix, sizeof prefix, "%s.%lld.", block < layers ? "layers" : "mtp",
                    (long long)(block < layers ? block : block - layers));
     visit_place(v, where, prefix);
