@@ -106,7 +106,7 @@ static bool read_unit(reader *r, uint32_t *unit) {
 /* After "\u": writes the character, with the second half of a surrogate pair if it is one. */
 static bool read_unicode_escape(reader *r, char **to) {
     size_t start = r->at - 2;
-    uint32_t unit, low;
+    uint32_t unit = 0, low = 0;
     if (!read_unit(r, &unit)) return false;
     if (unit >= 0xD800 && unit <= 0xDFFF) {
         if (unit >= 0xDC00 || !take_word(r, "\\u"))
