@@ -53,7 +53,8 @@ static uint32_t digit_of(plumb_candidate candidate, int digit) {
 }
 
 /* One pass of a radix sort; it keeps the order of equal digits, hence of equal weights. */
-static void sort_by_digit(const plumb_candidate *from, plumb_candidate *to, int64_t count, int digit) {
+static void sort_by_digit(const plumb_candidate *from, plumb_candidate *to, int64_t count,
+                          int digit) {
     int64_t start[DIGIT_VALUES] = {0};
     for (int64_t i = 0; i < count; i++) start[digit_of(from[i], digit)]++;
     int64_t sum = 0;

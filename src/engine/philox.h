@@ -9,8 +9,8 @@
 /* Encrypts `counter` under `key` in ten rounds. */
 void plumb__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t words[4]);
 
-/* The uniform number in [0, 1) that picks the token after `position` tokens: the upper 24 bits of the
- * first word, with key = seed and counter = position, low words first. */
+/* The uniform number in [0, 1) that picks the token after `position` tokens: the upper 24 bits of
+ * the first word, with key = seed and counter = position, low words first. */
 float plumb__philox_uniform(uint64_t seed, uint64_t position);
 
 #endif

@@ -23,11 +23,12 @@ plumb_sampling plumb_sampling_default(void) {
     return (plumb_sampling){.temperature = 1.0f, .top_p = 0.95f};
 }
 
-/* ---- Checks ----------------------------------------------------------------------------------- */
+/* ---- Checks -------------------------------------------------------------------------------- */
 
-static plumb_status refuse(plumb_error *err, const char *field, double found, const char *expected) {
-    return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, field, -1, plumb__format("%g", found).s, "%s",
-                       expected);
+static plumb_status refuse(plumb_error *err, const char *field, double found,
+                           const char *expected) {
+    return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, field, -1, plumb__format("%g", found).s,
+                       "%s", expected);
 }
 
 static plumb_status check_sampling(const plumb_sampling *s, int64_t vocab_size, plumb_error *err) {
@@ -89,7 +90,7 @@ static plumb_status find_best(const float *logits, int64_t vocab_size, int64_t *
     return PLUMB_OK;
 }
 
-/* ---- The draw --------------------------------------------------------------------------------- */
+/* ---- The draw ------------------------------------------------------------------------------ */
 
 /* How many of the ordered candidates top_k, top_p and min_p leave: at least one. */
 static int64_t count_kept(const plumb_candidates *candidates, const plumb_sampling *sampling) {
@@ -147,7 +148,7 @@ static plumb_status choose(const float *logits, int64_t vocab_size, const plumb_
     return PLUMB_OK;
 }
 
-/* ---- Log-probabilities ------------------------------------------------------------------------ */
+/* ---- Log-probabilities --------------------------------------------------------------------- */
 
 /* Whether token a comes before b in the list of the best. */
 static bool is_better(const float *logits, int32_t a, int32_t b) {
@@ -205,7 +206,7 @@ static plumb_status report(const float *logits, int64_t vocab_size, int32_t toke
     return PLUMB_OK;
 }
 
-/* ---- plumb_sample ----------------------------------------------------------------------------- */
+/* ---- plumb_sample -------------------------------------------------------------------------- */
 
 /* Not inlined: its arithmetic must stay between entering and leaving the float environment. */
 static __attribute__((noinline)) plumb_status

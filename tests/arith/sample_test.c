@@ -11,7 +11,7 @@
 
 enum { MOST = 4096 };
 
-/* ---- Philox ------------------------------------------------------------------------------------ */
+/* ---- Philox -------------------------------------------------------------------------------- */
 
 static void philox_is_the_published(void) {
     /* known-answer vectors of the Random123 distribution, philox4x32 with 10 rounds */
@@ -42,7 +42,7 @@ static void uniform_uses_seed_and_position(void) {
     T_CHECK(plumb__philox_uniform(seed, position) == (float)(words[0] >> 8) * 0x1p-24f, "low first");
 }
 
-/* ---- The contract, written out ------------------------------------------------------------------ */
+/* ---- The contract, written out ------------------------------------------------------------- */
 
 typedef struct ranked {
     float p;
@@ -97,7 +97,7 @@ static int32_t plain_choice(const float *logits, int n, const plumb_sampling *s,
     return -1;
 }
 
-/* ---- Generated logits --------------------------------------------------------------------------- */
+/* ---- Generated logits ---------------------------------------------------------------------- */
 
 static uint64_t state = 1;
 
@@ -234,7 +234,7 @@ static void zeros_are_equal(void) {
         T_CHECK(top[i].token == (i + 1) % 4, "place %d: %d", i, top[i].token);
 }
 
-/* ---- Log-probabilities -------------------------------------------------------------------------- */
+/* ---- Log-probabilities --------------------------------------------------------------------- */
 
 static void logprobs_are_of_the_given_logits(void) {
     static const plumb_logit_bias bias[] = {{3, 50.0f}};
@@ -271,7 +271,7 @@ static void logprobs_are_of_the_given_logits(void) {
     }
 }
 
-/* ---- Statistics --------------------------------------------------------------------------------- */
+/* ---- Statistics ---------------------------------------------------------------------------- */
 
 static void draws_have_the_distribution(void) {
     static const float l[8] = {0.5f, -1.0f, 2.0f, 0.0f, 1.5f, -0.5f, 1.0f, -2.0f};
@@ -308,7 +308,7 @@ static void same_inputs_same_token(void) {
     T_CHECK(differ > 50, "another seed gives other tokens: %d of 100 differ", differ);
 }
 
-/* ---- Faults ------------------------------------------------------------------------------------- */
+/* ---- Faults -------------------------------------------------------------------------------- */
 
 static void faults_are_named(void) {
     static const plumb_logit_bias ends[] = {{0, 0}, {8, 1}}, negative[] = {{-1, 1}},
