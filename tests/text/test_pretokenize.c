@@ -191,6 +191,28 @@ static void deep_pattern(void) {
     plumb_text_close(text);
 }
 
+/* A pattern that tries every way to cut a run is given up; what was encoded before is taken back.
+ */
+static void hopeless_pattern(void) {
+    json_t *file = json_load_file(DEMO_MODEL "/tokenizer.json", 0, NULL);
+    json_t *steps = json_object_get(json_object_get(file, "pre_tokenizer"), "pretokenizers");
+    json_object_set_new(json_object_get(json_array_get(steps, 0), "pattern"), "Regex",
+                        json_string("(?:a+)+(?:b|c)"));
+    plumb_text *text = open_json(file);
+    static const char bytes[] =
+        "\x3C\xEF\xBD\x9CUser\xEF\xBD\x9C>aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    plumb_tokens tokens = {0};
+    plumb_error err = {0};
+    T_CHECK(text && plumb_text_encode(text, "x", 1, true, &tokens, &err) == PLUMB_OK, "%s",
+            err.found);
+    int64_t before = tokens.count;
+    plumb_status status = plumb_text_encode(text, bytes, sizeof bytes - 1, true, &tokens, &err);
+    T_CHECK(status == PLUMB_ERROR_TEXT && !strcmp(err.field, "pre-tokenizer"), "%s", err.field);
+    T_CHECK(tokens.count == before, "%lld ids", (long long)tokens.count);
+    plumb_tokens_free(&tokens);
+    plumb_text_close(text);
+}
+
 static plumb_status fail_at_third(void *user, const char *piece, size_t size, plumb_error *err) {
     (void)piece;
     (void)size;
@@ -257,4 +279,5 @@ static void patterns(void) {
 
 T_MAIN({"spec_pieces", spec_pieces}, {"scanner_equals_pcre2", scanner_equals_pcre2},
        {"every_character", every_character}, {"long_runs", long_runs},
-       {"deep_pattern", deep_pattern}, {"failing_sink", failing_sink}, {"patterns", patterns})
+       {"deep_pattern", deep_pattern}, {"hopeless_pattern", hopeless_pattern},
+       {"failing_sink", failing_sink}, {"patterns", patterns})
