@@ -7,10 +7,11 @@ FUZZ_SECONDS ?= 60
 
 all: build
 
+# The program alone: tests want libraries of their own.
 build:
 	@scripts/deps
-	@cmake --preset release --log-level=WARNING
-	@cmake --build --preset release
+	@cmake --preset release --log-level=WARNING -DBUILD_TESTING=OFF
+	@cmake --build --preset release --target plumb_cli plumb_man
 
 cpu: build
 
@@ -19,7 +20,7 @@ demo: build
 
 test:
 	@scripts/deps --tests
-	@cmake --preset release --log-level=WARNING
+	@cmake --preset release --log-level=WARNING -DBUILD_TESTING=ON
 	@cmake --build --preset release
 	@scripts/test build
 
