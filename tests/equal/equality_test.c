@@ -1,5 +1,5 @@
-/* Same tokens, same bits: whatever the threads, the chunks, the kernels, the company and the history
- * of a session, the logits of every position are those of one undisturbed evaluation.
+/* Same tokens, same bits: whatever the threads, the chunks, the kernels, the company and the
+ * history of a session, the logits of every position are those of one undisturbed evaluation.
  *
  * The reference is made first, in one call on one thread; every other way of getting there is
  * compared with it position by position.  Its hash is printed, so that builds can be compared. */
@@ -38,7 +38,8 @@ static const subject *get_subject(int which) {
 static void check_rows(const subject *s, const float *logits, int64_t begin, int64_t end,
                        const char *how, int64_t value) {
     int64_t at = specimen_first_difference(&s->specimen, s->reference, logits, begin, end);
-    T_CHECK(at < 0, "%s, %s %" PRId64 ": position %" PRId64 " of %" PRId64 " to %" PRId64 " differs",
+    T_CHECK(at < 0,
+            "%s, %s %" PRId64 ": position %" PRId64 " of %" PRId64 " to %" PRId64 " differs",
             s->specimen.name, how, value, at, begin, end - 1);
 }
 
@@ -58,7 +59,8 @@ static void reference_is_alive(void) {
             equal += !memcmp(s->reference + p * vocab, s->reference + (p - 1) * vocab,
                              (size_t)vocab * sizeof(float));
         for (int64_t j = 0; j < count * vocab; j++) zero += s->reference[j] == 0.0f;
-        T_CHECK(equal == 0, "%s: %" PRId64 " positions like the one before", s->specimen.name, equal);
+        T_CHECK(equal == 0, "%s: %" PRId64 " positions like the one before", s->specimen.name,
+                equal);
         T_CHECK(zero < count, "%s: %" PRId64 " zeros", s->specimen.name, zero);
         printf("%s: %" PRId64 " positions, XXH3-64 %016" PRIx64 "\n", s->specimen.name, count,
                specimen_hash(&s->specimen, s->reference, count));
@@ -116,7 +118,8 @@ static void rounding_mode_of_the_caller(void) {
     }
 }
 
-/* ---- Prefill and decode ----------------------------------------------------------------------- */
+/* ---- Prefill and decode -----------------------------------------------------------------------
+ */
 
 /* Prefills `start` positions, evaluates up to `end` one at a time, then the rest at once. */
 static void decode_between(const subject *s, plumb_model *model, int64_t start, int64_t end) {
@@ -134,11 +137,12 @@ static void decode(void) {
     static const struct {
         int subject;
         int64_t start, end;
-    } cases[] = {{TINY, 0, 96},     {TINY, 1, 9},        {TINY, 7, 96},      {TINY, 8, 30},
-                 {TINY, 40, 96},    {TINY, 95, 96},      {DEEP40, 0, 520},   {DEEP40, 1, 34},
+    } cases[] = {{TINY, 0, 96},      {TINY, 1, 9},       {TINY, 7, 96},      {TINY, 8, 30},
+                 {TINY, 40, 96},     {TINY, 95, 96},     {DEEP40, 0, 520},   {DEEP40, 1, 34},
                  {DEEP40, 127, 160}, {DEEP40, 200, 243}, {DEEP40, 201, 242}, {DEEP40, 519, 520}};
     plumb_model *models[SUBJECTS];
-    for (int i = 0; i < SUBJECTS; i++) models[i] = specimen_model(&get_subject(i)->specimen, 1, NULL);
+    for (int i = 0; i < SUBJECTS; i++)
+        models[i] = specimen_model(&get_subject(i)->specimen, 1, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         decode_between(get_subject(cases[i].subject), models[cases[i].subject], cases[i].start,
                        cases[i].end);
@@ -154,11 +158,13 @@ static void eval_gives_the_last_row(void) {
         plumb_session *session = specimen_session(model, 64);
         int64_t done = 0;
         for (int step = 0; done < s->specimen.count; step++) {
-            int64_t left = s->specimen.count - done, n = steps[step % 7] < left ? steps[step % 7] : left;
+            int64_t left = s->specimen.count - done,
+                    n = steps[step % 7] < left ? steps[step % 7] : left;
             const float *last = NULL;
             plumb_error err;
             specimen_must(plumb_session_eval(session, s->specimen.tokens + done, n,
-                                             step % 3 == 1 ? NULL : &last, &err), &err, "eval");
+                                             step % 3 == 1 ? NULL : &last, &err),
+                          &err, "eval");
             done += n;
             if (step % 3 == 1) continue; /* logits not asked for */
             T_CHECK(!memcmp(last, s->reference + (done - 1) * s->specimen.vocab,
@@ -166,13 +172,15 @@ static void eval_gives_the_last_row(void) {
                     "%s: eval up to %" PRId64, s->specimen.name, done);
         }
         T_CHECK(!memcmp(plumb_session_tokens(session), s->specimen.tokens,
-                        (size_t)s->specimen.count * sizeof(int32_t)), "%s: tokens", s->specimen.name);
+                        (size_t)s->specimen.count * sizeof(int32_t)),
+                "%s: tokens", s->specimen.name);
         plumb_session_destroy(session);
         plumb_model_close(model);
     }
 }
 
-/* ---- Company ---------------------------------------------------------------------------------- */
+/* ---- Company ----------------------------------------------------------------------------------
+ */
 
 /* Other tokens than the prompt's, different for every `salt`. */
 static int32_t *other_tokens(const specimen *s, int64_t salt) {
@@ -268,8 +276,8 @@ static void threads_of_the_caller(void) {
     const subject *deep40 = get_subject(DEEP40), *tiny = get_subject(TINY);
     plumb_model *models[2] = {specimen_model(&deep40->specimen, 2, NULL),
                               specimen_model(&tiny->specimen, 2, NULL)};
-    thread_run runs[RUNS] = {{deep40, models[0], 37, NULL}, {deep40, models[0], 64, NULL},
-                             {tiny, models[1], 1, NULL}};
+    thread_run runs[RUNS] = {
+        {deep40, models[0], 37, NULL}, {deep40, models[0], 64, NULL}, {tiny, models[1], 1, NULL}};
     pthread_t threads_started[RUNS];
     for (int i = 0; i < RUNS; i++) {
         runs[i].logits = specimen_logits(&runs[i].subject->specimen);
@@ -283,7 +291,8 @@ static void threads_of_the_caller(void) {
     for (int i = 0; i < 2; i++) plumb_model_close(models[i]);
 }
 
-/* ---- Going back ---------------------------------------------------------------------------------- */
+/* ---- Going back
+ * ---------------------------------------------------------------------------------- */
 
 static void rewind_to(plumb_session *session, int64_t length) {
     plumb_error err;
@@ -317,8 +326,8 @@ static void rewind_through(const subject *s, plumb_session *session, const int64
     free(logits);
 }
 
-/* How a session gets to the end of the prompt decides where its resume points lie; whatever they are,
- * the lengths fall on them, between them and before all of them. */
+/* How a session gets to the end of the prompt decides where its resume points lie; whatever they
+ * are, the lengths fall on them, between them and before all of them. */
 static void rewinds(void) {
     static const int64_t tiny[] = {95, 94, 89, 88, 87, 64, 63, 33, 9, 8, 7, 2, 1, 0};
     static const int64_t deep40[] = {519, 511, 504, 385, 384, 256, 255, 129, 17, 16, 15, 1, 0};

@@ -76,9 +76,8 @@ void specimen_feed(plumb_session *session, const int32_t *tokens, int64_t end, i
     int64_t begin = plumb_session_length(session);
     destination d = {logits, vocab};
     plumb_error err;
-    specimen_must(
-        plumb_session_eval_all(session, tokens + begin, end - begin, keep_row, &d, &err), &err,
-        "eval_all");
+    specimen_must(plumb_session_eval_all(session, tokens + begin, end - begin, keep_row, &d, &err),
+                  &err, "eval_all");
 }
 
 void specimen_advance(const specimen *s, plumb_session *session, int64_t end, float *logits) {

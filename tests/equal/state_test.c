@@ -1,6 +1,6 @@
 /* What a sequence leaves behind is as independent of its history as its logits: window rings,
- * compressed caches, index keys and the carry of an unfinished pair have the same bytes after token by
- * token evaluation, after chunks of any size and after going back.
+ * compressed caches, index keys and the carry of an unfinished pair have the same bytes after token
+ * by token evaluation, after chunks of any size and after going back.
  *
  * Lengths around multiples of the chunk, of the window and of the compression ratio are where rings
  * wrap, pairs stay open and rows change hands. */
@@ -24,18 +24,20 @@ static void check_cache(const uint8_t *a, const uint8_t *b, int64_t rows, int64_
 /* Every byte of the state that has a meaning at its length. */
 static void check_states(const plumb_state *a, const plumb_state *b, const char *how) {
     const plumb_model_config *c = a->config;
-    T_CHECK(a->length == b->length, "%s: lengths %" PRId64 " and %" PRId64, how, a->length, b->length);
+    T_CHECK(a->length == b->length, "%s: lengths %" PRId64 " and %" PRId64, how, a->length,
+            b->length);
     if (a->length != b->length) return;
     int64_t length = a->length, in_ring = length < c->window ? length : c->window;
     for (int64_t l = 0; l < c->layers; l++) {
         const plumb_layer_state *x = &a->layer[l], *y = &b->layer[l];
-        check_cache(x->ring, y->ring, in_ring, plumb__window_row_bytes(c->head_dim), "ring", l, how);
-        T_CHECK(!x->carry == !y->carry && !x->compressed == !y->compressed, "%s: layer %" PRId64, how,
-                l);
+        check_cache(x->ring, y->ring, in_ring, plumb__window_row_bytes(c->head_dim), "ring", l,
+                    how);
+        T_CHECK(!x->carry == !y->carry && !x->compressed == !y->compressed, "%s: layer %" PRId64,
+                how, l);
         if (x->compressed) {
             int64_t rows = length / c->ratio[l];
-            check_cache(x->compressed, y->compressed, rows, plumb__compressed_row_bytes(c->head_dim),
-                        "compressed", l, how);
+            check_cache(x->compressed, y->compressed, rows,
+                        plumb__compressed_row_bytes(c->head_dim), "compressed", l, how);
             check_cache(x->index_keys, y->index_keys, rows, plumb__index_row_bytes(c->index_dim),
                         "index key", l, how);
         }

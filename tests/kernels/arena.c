@@ -19,7 +19,9 @@ static uint64_t state;
 
 /* ---- Random numbers ------------------------------------------------------------------------- */
 
-void arena_seed(uint64_t seed) { state = seed; }
+void arena_seed(uint64_t seed) {
+    state = seed;
+}
 
 /* Adds an odd constant, then mixes: every seed has the full period. */
 uint64_t arena_random(void) {
@@ -33,7 +35,8 @@ int64_t arena_between(int64_t least, int64_t most) {
     return least + (int64_t)(arena_random() % (uint64_t)(most - least + 1));
 }
 
-/* ---- Guarded memory ---------------------------------------------------------------------------- */
+/* ---- Guarded memory ----------------------------------------------------------------------------
+ */
 
 static void *make_block(size_t bytes, size_t alignment) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -61,7 +64,9 @@ void *arena_block(int64_t count, size_t element_bytes) {
     return make_block((size_t)count * element_bytes, element_bytes);
 }
 
-void *arena_scratch(int64_t bytes) { return make_block((size_t)bytes, 64); }
+void *arena_scratch(int64_t bytes) {
+    return make_block((size_t)bytes, 64);
+}
 
 void *arena_copy(const void *source, int64_t count, size_t element_bytes) {
     void *copy = arena_block(count, element_bytes);
@@ -89,7 +94,8 @@ bool arena_free_all(void) {
     return intact;
 }
 
-/* ---- Values ----------------------------------------------------------------------------------- */
+/* ---- Values -----------------------------------------------------------------------------------
+ */
 
 static float float_of(uint32_t bits) {
     float x;
@@ -104,12 +110,12 @@ static uint32_t with_exponent(int64_t least, int64_t most) {
 
 static uint32_t edge_value(void) {
     static const uint32_t edges[] = {
-        0x00000000, 0x80000000, /* zeros */
+        0x00000000, 0x80000000,                                                 /* zeros */
         0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00010000, 0x80400000, /* subnormals */
-        0x00800000, 0x80800000, /* the smallest normal */
-        0x3F800000, 0xBF800000, 0x3F7FFFFF, 0x3F800001, /* about 1 */
+        0x00800000, 0x80800000,                                     /* the smallest normal */
+        0x3F800000, 0xBF800000, 0x3F7FFFFF, 0x3F800001,             /* about 1 */
         0x43E00000, 0xC3E00000, 0x43E80000, 0x40C00000, 0x40A00000, /* 448, 464, 6, 5 */
-        0x3F808000, 0x3F818000, 0xBF808000, /* ties of bf16 */
+        0x3F808000, 0x3F818000, 0xBF808000,                         /* ties of bf16 */
     };
     return ARENA_PICK(edges);
 }
@@ -123,8 +129,8 @@ static uint32_t draw(arena_values family, int kind, uint32_t same) {
     switch (kind) {
     case 0: return edge_value();
     case 1: return same;
-    case 2: return with_exponent(70, 80);   /* tiny, their squares still normal */
-    case 3: return with_exponent(160, 180); /* large, sums of squares still finite */
+    case 2: return with_exponent(70, 80);            /* tiny, their squares still normal */
+    case 3: return with_exponent(160, 180);          /* large, sums of squares still finite */
     case 4: return (uint32_t)(arena_random() << 31); /* zeros */
     default: return arena_random() % 2 ? edge_value() : with_exponent(100, 150);
     }

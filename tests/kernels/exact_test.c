@@ -1,5 +1,5 @@
-/* Quantised linear layers against integers: the exact block products of docs/arithmetic.md section 3,
- * written here a second time with nothing but integer arithmetic.
+/* Quantised linear layers against integers: the exact block products of docs/arithmetic.md section
+ * 3, written here a second time with nothing but integer arithmetic.
  *
  * The quantiser, the formats, the block sums, the segments, the fused additions and the final
  * rounding are all this file's own; only memory and random numbers are shared. */
@@ -69,8 +69,7 @@ static exact add(exact a, exact b) {
     int up = a.exponent - b.exponent, room = 126 - bit_length(a.magnitude);
     if (up > room) {
         int down = up - room; /* b's bits that a cannot meet */
-        bool rest = down >= 126 ||
-                    (b.magnitude & (((wide)1 << down) - 1)) != 0;
+        bool rest = down >= 126 || (b.magnitude & (((wide)1 << down) - 1)) != 0;
         b.magnitude = down >= 126 ? 0 : b.magnitude >> down;
         b.magnitude = b.magnitude << 1 | rest;
         b.exponent += down - 1;
@@ -89,7 +88,8 @@ static exact add(exact a, exact b) {
     return a;
 }
 
-/* ---- Formats, from their tables ------------------------------------------------------------------- */
+/* ---- Formats, from their tables
+ * ------------------------------------------------------------------- */
 
 /* Value times 512, from the definition: subnormals step by 2^-9, then eight steps to an octave. */
 static int64_t e4m3_times512(int code) {
@@ -133,12 +133,14 @@ static int scale_exponent(const plumb_act *x) {
         most = magnitude > most ? magnitude : most;
     }
     exact a = from_bits(most), b = from_bits(0x3B124925u);
-    uint32_t product = round_to((exact){false, a.magnitude * b.magnitude, a.exponent + b.exponent}, 24);
+    uint32_t product =
+        round_to((exact){false, a.magnitude * b.magnitude, a.exponent + b.exponent}, 24);
     int exponent = (int)(product >> 23) - 127;
     return product & 0x7FFFFF ? exponent + 1 : exponent;
 }
 
-/* ---- One output ------------------------------------------------------------------------------------- */
+/* ---- One output
+ * ------------------------------------------------------------------------------------- */
 
 static int64_t weight_integer(const plumb_matrix *w, int64_t n, int64_t i) {
     const uint8_t *codes = w->codes;
@@ -148,7 +150,8 @@ static int64_t weight_integer(const plumb_matrix *w, int64_t n, int64_t i) {
 }
 
 /* bf16 bits of output n; *finite is cleared where the contract says error. */
-static uint16_t expected_output(const plumb_act *x, const plumb_matrix *w, int64_t n, bool *finite) {
+static uint16_t expected_output(const plumb_act *x, const plumb_matrix *w, int64_t n,
+                                bool *finite) {
     int64_t blocks = w->k / 32;
     bool fp8 = w->type == PLUMB_MATRIX_FP8;
     exact total = {0}, segment = {0};
@@ -187,7 +190,8 @@ static plumb_matrix random_matrix(plumb_matrix_type type, int64_t n, int64_t k) 
         if (fp8 && (codes[i] & 127) == 127) codes[i] = 0x7E;
     }
     int spread = (int)arena_between(0, 60);
-    for (int64_t i = 0; i < scales; i++) scale[i] = (uint8_t)arena_between(127 - spread, 127 + spread);
+    for (int64_t i = 0; i < scales; i++)
+        scale[i] = (uint8_t)arena_between(127 - spread, 127 + spread);
     if (arena_random() % 4 == 0) scale[0] = 0;
     return (plumb_matrix){.type = type, .n = n, .k = k, .codes = codes, .scales = scale};
 }
@@ -200,8 +204,8 @@ static void check_matrix(const plumb_cpu_kernels *kernels, plumb_matrix_type typ
     arena_values family = arena_random() % 2 ? ARENA_PLAIN : ARENA_EDGES;
     plumb_act *x = arena_act_block(k, family);
     plumb_matrix w = random_matrix(type, n, k);
-    plumb_quantized_row row = {.high = arena_block(k, 2), .low = arena_block(k, 2),
-                               .exponent = arena_block(k / 32, 4)};
+    plumb_quantized_row row = {
+        .high = arena_block(k, 2), .low = arena_block(k, 2), .exponent = arena_block(k / 32, 4)};
     plumb_act *y = arena_block(n, sizeof *y);
     uint64_t modes;
     plumb__float_env_enter(&modes);
@@ -217,8 +221,8 @@ static void check_matrix(const plumb_cpu_kernels *kernels, plumb_matrix_type typ
         if (!this_finite) continue;
         outputs_compared++;
         T_CHECK(y[i] == expected || ((y[i] | expected) & 0x7FFF) == 0,
-                "%s type %d, k %" PRId64 ", output %" PRId64 ": %04x, expected %04x", kernels->level,
-                (int)type, k, i, y[i], expected);
+                "%s type %d, k %" PRId64 ", output %" PRId64 ": %04x, expected %04x",
+                kernels->level, (int)type, k, i, y[i], expected);
     }
     T_CHECK(finite == all_finite, "%s: finite %d, expected %d", kernels->level, finite, all_finite);
     T_CHECK(arena_free_all(), "%s wrote outside", kernels->level);
@@ -235,7 +239,11 @@ static void check_type(plumb_matrix_type type) {
     }
 }
 
-static void fp8(void) { check_type(PLUMB_MATRIX_FP8); }
-static void fp4(void) { check_type(PLUMB_MATRIX_FP4); }
+static void fp8(void) {
+    check_type(PLUMB_MATRIX_FP8);
+}
+static void fp4(void) {
+    check_type(PLUMB_MATRIX_FP4);
+}
 
 T_MAIN({"fp8", fp8}, {"fp4", fp4})

@@ -4,8 +4,8 @@
  *
  * Shapes are random and hostile, values come from the families of arena.h, starts are misaligned,
  * all memory is guarded on both sides and inputs are read-only.  Where values are not finite the
- * flags must agree; what the outputs then hold means nothing.  The seed is printed; a failing run is
- * repeated by giving it. */
+ * flags must agree; what the outputs then hold means nothing.  The seed is printed; a failing run
+ * is repeated by giving it. */
 #include "arith/float_env.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "kernels/arena.h"
@@ -18,7 +18,8 @@
 static const plumb_cpu_kernels *portable = &plumb__cpu_kernels_portable;
 static const plumb_cpu_kernels *level; /* the one under test */
 
-/* ---- Comparisons -------------------------------------------------------------------------------- */
+/* ---- Comparisons --------------------------------------------------------------------------------
+ */
 
 static bool same_bytes(const void *a, const void *b, int64_t bytes) {
     return !memcmp(a, b, (size_t)bytes);
@@ -42,12 +43,18 @@ static bool same_floats(const float *a, const float *b, int64_t n) {
 
 /* Two outputs of the same size with the same contents: whatever a kernel should leave alone is
  * compared too. */
-#define OUTPUTS(type, a, b, count)                        \
+#define OUTPUTS(type, a, b, count)                                                                 \
     type *a = arena_block(count, sizeof(type)), *b = arena_copy(a, count, sizeof(type))
 
-static arena_values finite_family(void) { return (arena_values)arena_between(ARENA_PLAIN, ARENA_HUGE); }
-static arena_values any_family(void) { return (arena_values)arena_between(ARENA_PLAIN, ARENA_BROKEN); }
-static arena_values tame_family(void) { return (arena_values)arena_between(ARENA_PLAIN, ARENA_EDGES); }
+static arena_values finite_family(void) {
+    return (arena_values)arena_between(ARENA_PLAIN, ARENA_HUGE);
+}
+static arena_values any_family(void) {
+    return (arena_values)arena_between(ARENA_PLAIN, ARENA_BROKEN);
+}
+static arena_values tame_family(void) {
+    return (arena_values)arena_between(ARENA_PLAIN, ARENA_EDGES);
+}
 
 /* A multiple of 32: often a small one. */
 static int64_t blocked_width(int64_t most) {
@@ -59,7 +66,8 @@ static int64_t any_width(int64_t most) {
     return arena_random() % 2 ? ARENA_PICK(edges) : arena_between(1, most);
 }
 
-/* ---- Quantised operands ---------------------------------------------------------------------------- */
+/* ---- Quantised operands
+ * ---------------------------------------------------------------------------- */
 
 static plumb_quantized_row quantized_row(int64_t k) {
     plumb_quantized_row row = {.high = arena_block(k, sizeof(int16_t)),
@@ -117,7 +125,8 @@ static plumb_matrix coded_matrix(plumb_matrix_type type, int64_t n, int64_t k) {
 static void linear_quantized(void) {
     enum { MOST_ROWS = 9 };
     int64_t k = blocked_width(8192), n = arena_between(1, 70), rows = arena_between(1, MOST_ROWS);
-    int64_t begin = arena_between(0, n - 1), end = arena_between(begin, n), stride = n + arena_between(0, 3);
+    int64_t begin = arena_between(0, n - 1), end = arena_between(begin, n),
+            stride = n + arena_between(0, 3);
     plumb_matrix_type type = arena_random() % 2 ? PLUMB_MATRIX_FP8 : PLUMB_MATRIX_FP4;
     plumb_matrix w = coded_matrix(type, n, k);
     plumb_quantized_row x[MOST_ROWS];
@@ -139,11 +148,13 @@ static void linear_quantized(void) {
             type == PLUMB_MATRIX_FP8 ? "fp8" : "fp4", k, n, begin, end, rows);
 }
 
-/* ---- Lanes ------------------------------------------------------------------------------------------ */
+/* ---- Lanes
+ * ------------------------------------------------------------------------------------------ */
 
 static plumb_matrix lanes_matrix(int64_t n, int64_t k, arena_values family) {
     plumb_matrix w = {.type = (plumb_matrix_type)arena_between(PLUMB_MATRIX_BF16, PLUMB_MATRIX_FP8),
-                      .n = n, .k = k};
+                      .n = n,
+                      .k = k};
     if (w.type == PLUMB_MATRIX_FP8) return coded_matrix(PLUMB_MATRIX_FP8, n, k);
     w.codes = w.type == PLUMB_MATRIX_F32 ? (const void *)arena_float_block(n * k, family)
                                          : (const void *)arena_act_block(n * k, family);
@@ -160,14 +171,15 @@ static void linear(void) {
     void *scratch = arena_scratch(plumb__linear_scratch_bytes(k));
     bool as_float = arena_random() % 2;
     OUTPUTS(plumb_act, a, b, as_float ? 0 : rows * y_stride);
-    OUTPUTS(float, fa, fb, as_float ? rows * y_stride : 0);
+    OUTPUTS(float, fa, fb, as_float ? rows *y_stride : 0);
     bool finite = portable->linear(x, x_stride, rows, &w, begin, end, as_float ? NULL : a,
                                    as_float ? fa : NULL, y_stride, scratch);
     bool also = level->linear(x, x_stride, rows, &w, begin, end, as_float ? NULL : b,
                               as_float ? fb : NULL, y_stride, scratch);
     T_CHECK(finite == also, "type %d k %" PRId64 ": flag %d", (int)w.type, k, finite);
     if (!finite) return;
-    T_CHECK(as_float ? same_bytes(fa, fb, rows * y_stride * 4) : same_bytes(a, b, rows * y_stride * 2),
+    T_CHECK(as_float ? same_bytes(fa, fb, rows * y_stride * 4)
+                     : same_bytes(a, b, rows * y_stride * 2),
             "type %d k %" PRId64 " n %" PRId64 " [%" PRId64 ", %" PRId64 ") rows %" PRId64,
             (int)w.type, k, n, begin, end, rows);
 }
@@ -206,7 +218,8 @@ static void rotate(void) {
     const float *cosine = arena_float_block(pairs, tame_family());
     const float *sine = arena_float_block(pairs, tame_family());
     const plumb_act *x = arena_act_block(heads * dim, finite_family());
-    plumb_act *a = arena_copy(x, heads * dim, sizeof *a), *b = arena_copy(x, heads * dim, sizeof *b);
+    plumb_act *a = arena_copy(x, heads * dim, sizeof *a),
+              *b = arena_copy(x, heads * dim, sizeof *b);
     bool inverse = arena_random() % 2;
     portable->rotate(a, heads, dim, pairs, cosine, sine, inverse);
     level->rotate(b, heads, dim, pairs, cosine, sine, inverse);
@@ -214,10 +227,12 @@ static void rotate(void) {
             dim, pairs);
 }
 
-/* ---- Hyper-connections -------------------------------------------------------------------------------- */
+/* ---- Hyper-connections
+ * -------------------------------------------------------------------------------- */
 
 static void hc_coefficients(void) {
-    const float *m = arena_float_block(24, tame_family()), *base = arena_float_block(24, tame_family());
+    const float *m = arena_float_block(24, tame_family()),
+                *base = arena_float_block(24, tame_family());
     const float *scale = arena_float_block(3, ARENA_PLAIN);
     int64_t iterations = arena_between(1, 20);
     float r = *arena_float_block(1, ARENA_PLAIN);
@@ -241,20 +256,23 @@ static void hc_update(void) {
     int64_t hidden = any_width(2048);
     const plumb_act *h = arena_act_block(4 * hidden, finite_family());
     const plumb_act *added = arena_act_block(hidden, finite_family());
-    const float *post = arena_float_block(4, tame_family()), *comb = arena_float_block(16, tame_family());
+    const float *post = arena_float_block(4, tame_family()),
+                *comb = arena_float_block(16, tame_family());
     plumb_act *a = arena_copy(h, 4 * hidden, sizeof *a), *b = arena_copy(h, 4 * hidden, sizeof *b);
     portable->hc_update(a, added, post, comb, hidden);
     level->hc_update(b, added, post, comb, hidden);
     T_CHECK(same_acts(a, b, 4 * hidden), "hidden %" PRId64, hidden);
 }
 
-/* ---- Cache rows, compressor, attention ------------------------------------------------------------------ */
+/* ---- Cache rows, compressor, attention
+ * ------------------------------------------------------------------ */
 
 static void packs(void) {
     int64_t dim = blocked_width(1024);
     const float *x = arena_float_block(dim, finite_family());
     const struct {
-        void (*definition)(const float *, int64_t, uint8_t *), (*tested)(const float *, int64_t, uint8_t *);
+        void (*definition)(const float *, int64_t, uint8_t *),
+            (*tested)(const float *, int64_t, uint8_t *);
         int64_t bytes;
     } cases[] = {
         {portable->pack_window, level->pack_window, plumb__window_row_bytes(dim)},
@@ -310,14 +328,21 @@ static void attention(void) {
     int32_t *counts = arena_block(rows, sizeof *counts);
     for (int64_t r = 0; r < rows; r++) counts[r] = ascending(selected + r * stride, stride, keys);
     plumb_attention_args args = {
-        .query = arena_act_block(rows * heads * dim, tame_family()), .heads = heads, .dim = dim,
-        .window = window, .position = position,
+        .query = arena_act_block(rows * heads * dim, tame_family()),
+        .heads = heads,
+        .dim = dim,
+        .window = window,
+        .position = position,
         .ring = packed_rows(window, dim, plumb__window_row_bytes(dim), portable->pack_window),
         .chunk = packed_rows(rows, dim, plumb__window_row_bytes(dim), portable->pack_window),
         .compressed = compressed ? packed_rows(keys, dim, plumb__compressed_row_bytes(dim),
-                                               portable->pack_compressed) : NULL,
-        .selected = selected, .selected_count = counts, .selected_stride = stride,
-        .sink = arena_float_block(heads, tame_family()), .scale = 0.125f};
+                                               portable->pack_compressed)
+                                 : NULL,
+        .selected = selected,
+        .selected_count = counts,
+        .selected_stride = stride,
+        .sink = arena_float_block(heads, tame_family()),
+        .scale = 0.125f};
     OUTPUTS(plumb_act, a, b, rows * heads * dim);
     float *scratch = arena_scratch(4 * plumb__attention_scratch(dim, end - begin, window + stride));
     args.out = a;
@@ -333,10 +358,12 @@ static void index_scores(void) {
     int64_t rows = arena_between(1, 3), heads = arena_between(1, 8), dim = 32 * arena_between(1, 4);
     int64_t keys = arena_between(1, 120), row_bytes = plumb__index_row_bytes(dim);
     int64_t row = arena_between(0, rows - 1);
-    plumb_index_args args = {
-        .query = packed_rows(rows * heads, dim, row_bytes, portable->pack_index),
-        .weight = arena_float_block(rows * heads, any_family()),
-        .keys = packed_rows(keys, dim, row_bytes, portable->pack_index), .heads = heads, .dim = dim};
+    plumb_index_args args = {.query =
+                                 packed_rows(rows * heads, dim, row_bytes, portable->pack_index),
+                             .weight = arena_float_block(rows * heads, any_family()),
+                             .keys = packed_rows(keys, dim, row_bytes, portable->pack_index),
+                             .heads = heads,
+                             .dim = dim};
     int32_t *list = arena_block(keys, sizeof *list);
     bool listed = arena_random() % 2;
     int64_t count = listed ? ascending(list, keys, keys) : keys;
@@ -345,11 +372,12 @@ static void index_scores(void) {
     bool finite = portable->index_scores(&args, row, listed ? list : NULL, count, a, scratch);
     bool also = level->index_scores(&args, row, listed ? list : NULL, count, b, scratch);
     T_CHECK(finite == also, "flag %d", finite);
-    T_CHECK(!finite || same_bytes(a, b, 4 * count), "heads %" PRId64 " dim %" PRId64 " keys %" PRId64,
-            heads, dim, count);
+    T_CHECK(!finite || same_bytes(a, b, 4 * count),
+            "heads %" PRId64 " dim %" PRId64 " keys %" PRId64, heads, dim, count);
 }
 
-/* ---- Router, experts, Engram --------------------------------------------------------------------------- */
+/* ---- Router, experts, Engram
+ * --------------------------------------------------------------------------- */
 
 static void route(void) {
     int64_t experts = arena_between(1, 384), k = arena_between(1, experts < 8 ? experts : 8);
@@ -368,7 +396,8 @@ static void route(void) {
 
 static void swiglu(void) {
     int64_t n = any_width(2048);
-    const plumb_act *gate = arena_act_block(n, finite_family()), *up = arena_act_block(n, finite_family());
+    const plumb_act *gate = arena_act_block(n, finite_family()),
+                    *up = arena_act_block(n, finite_family());
     float weight = *arena_float_block(1, tame_family()), limit = arena_random() % 2 ? 10.0f : 1.5f;
     plumb_act *a = arena_copy(gate, n, sizeof *a), *b = arena_copy(gate, n, sizeof *b);
     bool in_place = arena_random() % 2;
@@ -400,7 +429,8 @@ static void engram_gate(void) {
     T_CHECK(same_acts(a, b, 4 * hidden), "hidden %" PRId64, hidden);
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------ */
+/* ---- All of them
+ * ------------------------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;
@@ -449,9 +479,9 @@ static bool wanted(int argc, char **argv, const char *name) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t seed = argc < 2                       ? 1
+    uint64_t seed = argc < 2                     ? 1
                     : !strcmp(argv[1], "random") ? (uint64_t)time(NULL)
-                                                   : strtoull(argv[1], NULL, 10);
+                                                 : strtoull(argv[1], NULL, 10);
     const plumb_cpu_kernels *levels[PLUMB_MAX_LEVELS];
     int n_levels = plumb__cpu_kernel_levels(levels), passed = 0, failed = 0;
     printf("seed %" PRIu64 "\n", seed);
@@ -463,8 +493,10 @@ int main(int argc, char **argv) {
         level = levels[l]; /* the portable one too: for the guards around its memory */
         for (int i = 0; i < (int)(sizeof kernels / sizeof kernels[0]); i++) {
             if (!wanted(argc, argv, kernels[i].name)) continue;
-            if (run_kernel(i)) passed++;
-            else failed++;
+            if (run_kernel(i))
+                passed++;
+            else
+                failed++;
         }
     }
     plumb__float_env_leave(modes);

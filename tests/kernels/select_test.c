@@ -1,5 +1,5 @@
-/* Selection of the k best against sorting: larger values first, equal ones by the smaller index, where
- * -0 and subnormals equal +0. */
+/* Selection of the k best against sorting: larger values first, equal ones by the smaller index,
+ * where -0 and subnormals equal +0. */
 #include "backend/cpu/select.h"
 
 #include "kernels/arena.h"
@@ -53,15 +53,16 @@ static void random_values(void) {
     arena_seed(3);
     for (int round = 0; round < 600; round++) {
         int64_t n = arena_between(1, 700);
-        const float *value = arena_float_block(n, (arena_values)arena_between(ARENA_PLAIN, ARENA_HUGE));
+        const float *value =
+            arena_float_block(n, (arena_values)arena_between(ARENA_PLAIN, ARENA_HUGE));
         check(value, n, arena_between(1, n + 3), "random");
     }
 }
 
 /* Few distinct values: the k-th place is nearly always a tie. */
 static void ties(void) {
-    static const float values[] = {0.0f, -0.0f, 1e-40f, -1e-40f, 1.0f, -1.0f, 1.5f, 1.1754944e-38f,
-                                   -1.1754944e-38f};
+    static const float values[] = {0.0f,  -0.0f, 1e-40f,         -1e-40f,        1.0f,
+                                   -1.0f, 1.5f,  1.1754944e-38f, -1.1754944e-38f};
     arena_seed(4);
     for (int round = 0; round < 600; round++) {
         int64_t n = arena_between(1, 200), distinct = arena_between(1, 9);

@@ -1,5 +1,5 @@
-/* Every operation of the backend's table, with few and many rows, on 1, 2, 3 and 7 threads and at every
- * kernel level: the same bytes as on one thread with the portable kernels. */
+/* Every operation of the backend's table, with few and many rows, on 1, 2, 3 and 7 threads and at
+ * every kernel level: the same bytes as on one thread with the portable kernels. */
 #include "backend/cpu/cpu_backend.h"
 #include "kernels/arena.h"
 
@@ -54,8 +54,8 @@ static uint64_t linear_fp4(plumb_backend *b, int64_t rows) {
 
 static uint64_t linear_lanes(plumb_backend *b, int64_t rows) {
     enum { K = 150, N = 301, STRIDE = 160 };
-    plumb_matrix w = {.type = PLUMB_MATRIX_BF16, .n = N, .k = K,
-                      .codes = arena_act_block(N * K, ARENA_PLAIN)};
+    plumb_matrix w = {
+        .type = PLUMB_MATRIX_BF16, .n = N, .k = K, .codes = arena_act_block(N * K, ARENA_PLAIN)};
     const plumb_act *x = arena_act_block(rows * STRIDE, ARENA_PLAIN);
     float *y = arena_block(rows * N, sizeof *y);
     b->ops->linear(b, x, STRIDE, rows, &w, NULL, y, N);
@@ -65,14 +65,17 @@ static uint64_t linear_lanes(plumb_backend *b, int64_t rows) {
 static uint64_t norm_and_rotation(plumb_backend *b, int64_t rows) {
     const plumb_act *x = arena_act_block(rows * HEADS * DIM, ARENA_PLAIN);
     plumb_act *y = arena_block(rows * HEADS * DIM, sizeof *y);
-    b->ops->rms_norm(b, x, rows, HEADS * DIM, arena_float_block(HEADS * DIM, ARENA_PLAIN), 1e-20f, y);
+    b->ops->rms_norm(b, x, rows, HEADS * DIM, arena_float_block(HEADS * DIM, ARENA_PLAIN), 1e-20f,
+                     y);
     b->ops->rotate(b, y, rows, HEADS, DIM, PAIRS, arena_float_block(rows * PAIRS, ARENA_PLAIN),
                    arena_float_block(rows * PAIRS, ARENA_PLAIN), true);
     return hash_of(y, rows * HEADS * DIM * 2);
 }
 
 static uint64_t hyper_connections(plumb_backend *b, int64_t rows) {
-    plumb_matrix fn = {.type = PLUMB_MATRIX_F32, .n = 24, .k = 4 * HIDDEN,
+    plumb_matrix fn = {.type = PLUMB_MATRIX_F32,
+                       .n = 24,
+                       .k = 4 * HIDDEN,
                        .codes = arena_float_block(24 * 4 * HIDDEN, ARENA_PLAIN)};
     const plumb_act *given = arena_act_block(rows * 4 * HIDDEN, ARENA_PLAIN);
     plumb_act *h = arena_copy(given, rows * 4 * HIDDEN, sizeof *h);
@@ -124,13 +127,21 @@ static uint64_t attention(plumb_backend *b, int64_t rows) {
     }
     plumb_act *out = arena_block(rows * HEADS * DIM, sizeof *out);
     plumb_attention_args args = {
-        .query = arena_act_block(rows * HEADS * DIM, ARENA_PLAIN), .heads = HEADS, .dim = DIM,
-        .window = WINDOW, .position = 31,
+        .query = arena_act_block(rows * HEADS * DIM, ARENA_PLAIN),
+        .heads = HEADS,
+        .dim = DIM,
+        .window = WINDOW,
+        .position = 31,
         .ring = packed(b, WINDOW, plumb__window_row_bytes(DIM), b->ops->pack_window),
         .chunk = packed(b, rows, plumb__window_row_bytes(DIM), b->ops->pack_window),
-        .compressed = packed(b, 2 * TOP_K, plumb__compressed_row_bytes(DIM), b->ops->pack_compressed),
-        .selected = selected, .selected_count = count, .selected_stride = TOP_K,
-        .sink = arena_float_block(HEADS, ARENA_PLAIN), .scale = 0.125f, .out = out};
+        .compressed =
+            packed(b, 2 * TOP_K, plumb__compressed_row_bytes(DIM), b->ops->pack_compressed),
+        .selected = selected,
+        .selected_count = count,
+        .selected_stride = TOP_K,
+        .sink = arena_float_block(HEADS, ARENA_PLAIN),
+        .scale = 0.125f,
+        .out = out};
     b->ops->attention(b, &args, rows);
     return hash_of(out, rows * HEADS * DIM * 2);
 }
@@ -140,17 +151,27 @@ static uint64_t index_selection(plumb_backend *b, int64_t rows) {
     enum { POOL = 6, BLOCK = 8, POSITION = 150 };
     int64_t row_bytes = plumb__index_row_bytes(DIM);
     int32_t *selected = arena_block(rows * TOP_K, sizeof *selected);
-    int32_t *count = arena_block(rows, sizeof *count), *pool_count = arena_block(rows, sizeof *count);
+    int32_t *count = arena_block(rows, sizeof *count),
+            *pool_count = arena_block(rows, sizeof *count);
     int32_t *pool = arena_block(rows * POOL, sizeof *pool);
     float *weight = arena_block(rows * HEADS, sizeof *weight);
     b->ops->index_weights(b, arena_act_block(rows * HEADS, ARENA_PLAIN), rows * HEADS, 0.015625f,
                           weight);
-    plumb_index_args args = {
-        .query = packed(b, rows * HEADS, row_bytes, b->ops->pack_index), .weight = weight,
-        .keys = packed(b, POSITION + rows, row_bytes, b->ops->pack_index), .heads = HEADS, .dim = DIM,
-        .position = POSITION, .ratio = 1, .top_k = TOP_K, .selected = selected,
-        .selected_count = count, .build_pool = true, .pool_blocks = POOL, .block_size = BLOCK,
-        .pool = pool, .pool_count = pool_count};
+    plumb_index_args args = {.query = packed(b, rows * HEADS, row_bytes, b->ops->pack_index),
+                             .weight = weight,
+                             .keys = packed(b, POSITION + rows, row_bytes, b->ops->pack_index),
+                             .heads = HEADS,
+                             .dim = DIM,
+                             .position = POSITION,
+                             .ratio = 1,
+                             .top_k = TOP_K,
+                             .selected = selected,
+                             .selected_count = count,
+                             .build_pool = true,
+                             .pool_blocks = POOL,
+                             .block_size = BLOCK,
+                             .pool = pool,
+                             .pool_count = pool_count};
     b->ops->index_select(b, &args, rows);
     uint64_t hash = hash_of(selected, rows * TOP_K * 4) ^ hash_of(pool, rows * POOL * 4);
     args.build_pool = false;
@@ -200,7 +221,8 @@ static uint64_t engram(plumb_backend *b, int64_t rows) {
     for (int64_t r = 0; r < rows; r++) live[r] = r % 5 != 3;
     b->ops->engram_gate(b, h, arena_act_block(rows * 5 * HIDDEN, ARENA_PLAIN),
                         arena_float_block(4 * HIDDEN, ARENA_PLAIN),
-                        arena_float_block(4 * HIDDEN, ARENA_PLAIN), live, rows, HIDDEN, 1e-20f, 0.0625f);
+                        arena_float_block(4 * HIDDEN, ARENA_PLAIN), live, rows, HIDDEN, 1e-20f,
+                        0.0625f);
     return hash_of(h, rows * 4 * HIDDEN * 2);
 }
 
@@ -208,12 +230,18 @@ static const struct {
     const char *name;
     operation run;
 } operations[] = {
-    {"linear_fp8", linear_fp8},   {"linear_fp4", linear_fp4},
-    {"linear_lanes", linear_lanes}, {"norm_and_rotation", norm_and_rotation},
-    {"hyper_connections", hyper_connections}, {"cache_rows", cache_rows},
-    {"compressor", compressor},   {"attention", attention},
-    {"index_selection", index_selection}, {"router", router},
-    {"mixture", mixture},         {"engram", engram},
+    {"linear_fp8", linear_fp8},
+    {"linear_fp4", linear_fp4},
+    {"linear_lanes", linear_lanes},
+    {"norm_and_rotation", norm_and_rotation},
+    {"hyper_connections", hyper_connections},
+    {"cache_rows", cache_rows},
+    {"compressor", compressor},
+    {"attention", attention},
+    {"index_selection", index_selection},
+    {"router", router},
+    {"mixture", mixture},
+    {"engram", engram},
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
@@ -285,7 +313,8 @@ static void unknown_level(void) {
     plumb_backend *b = NULL;
     plumb_error err;
     const char *chosen = NULL;
-    T_CHECK(plumb__cpu_backend_create(1, "mmx", &b, &chosen, &err) == PLUMB_ERROR_UNSUPPORTED, "level mmx");
+    T_CHECK(plumb__cpu_backend_create(1, "mmx", &b, &chosen, &err) == PLUMB_ERROR_UNSUPPORTED,
+            "level mmx");
     T_CHECK(!strcmp(err.found, "mmx") && strstr(err.expected, "portable"), "%s, %s", err.found,
             err.expected);
 }
