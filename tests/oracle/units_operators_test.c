@@ -173,5 +173,34 @@ static void swiglu_at_level(plumb_backend *b, const char *level) {
 }
 static void swiglu(void) { for_every_level(swiglu_at_level); }
 
-T_MAIN({"rms_norm", rms_norm}, {"rotate", rotate}, {"hc_coefficients", hc_coefficients},
+/* ---- Orders that the published figures cannot show --------------------------------------------- */
+
+/* Sums of 1, 2^24 and -2^24: each order has its own result, since 2^24 + 1 rounds to 2^24. */
+static void orders_at_level(plumb_backend *b, const char *level) {
+    const plumb_cpu_kernels *kernels = kernels_of(b);
+    const plumb_act one = plumb__bf16_encode(1), zero = 0;
+    const plumb_act large = plumb__bf16_encode(0x1p24f), opposite = plumb__bf16_encode(-0x1p24f);
+    const float ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    plumb_act out;
+
+    /* ((1 + large) - large) + 1; from the other end it would be 2 */
+    const plumb_act terms[4] = {one, large, opposite, one};
+    const plumb_act *slots[4] = {&terms[0], &terms[1], &terms[2], &terms[3]};
+    kernels->moe_sum(slots, 4, 1, &out);
+    T_CHECK(plumb__bf16_decode(out) == 1.0f, "%s: sum of experts: %a", level,
+            (double)plumb__bf16_decode(out));
+    kernels->hc_collapse(terms, ones, 1, &out);
+    T_CHECK(plumb__bf16_decode(out) == 1.0f, "%s: collapse: %a", level,
+            (double)plumb__bf16_decode(out));
+
+    /* large + (((1 - large) + 1) + 0); with the sublayer's output first it would be 1 */
+    plumb_act copies[4] = {one, opposite, one, zero};
+    kernels->hc_update(copies, &large, ones, ones, 1);
+    for (int k = 0; k < 4; k++)
+        T_CHECK(plumb__bf16_decode(copies[k]) == 2.0f, "%s: update: %a", level,
+                (double)plumb__bf16_decode(copies[k]));
+}
+static void orders(void) { for_every_level(orders_at_level); }
+
+T_MAIN({"orders", orders}, {"rms_norm", rms_norm}, {"rotate", rotate}, {"hc_coefficients", hc_coefficients},
        {"compressor", compressor}, {"route", route}, {"swiglu", swiglu})
