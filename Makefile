@@ -38,10 +38,15 @@ fuzz:
 	@cmake --build --preset fuzz --target tests/fuzz/all
 	@scripts/test build-fuzz/tests/fuzz
 
+# Faults put into a copy of the source must turn tests red (tests/README.md).
+mutations:
+	@scripts/deps --tests
+	@tests/mutations/run.py
+
 install: build
 	cmake --install build --prefix $(PREFIX)
 
 clean:
 	rm -rf build build-debug build-sanitize build-fuzz build-clang build-werror
 
-.PHONY: all build cpu demo test sanitize fuzz install clean
+.PHONY: all build cpu demo test sanitize fuzz mutations install clean
