@@ -5,6 +5,7 @@ import os
 import pty
 import select
 import signal
+import subprocess
 import sys
 import termios
 import time
@@ -130,6 +131,18 @@ def test_utf8_editing(plumb):
     talk.wait_for_prompt()
     talk.type("é日\x7f\x7f/quit\n")  # two characters taken back, five bytes
     check(talk.status() == 0, "/quit ends with status 0")
+
+
+def test_control_bytes_are_shown_not_obeyed(plumb):
+    text = "a\x1b[31mb\u009b2Jc\x7fd"
+    ids = subprocess.run([plumb, "tokenize", text], capture_output=True, text=True).stdout.split()
+    check(ids, "the text has ids")
+    piped = subprocess.run([plumb, "tokenize", "--decode", *ids], capture_output=True).stdout
+    check(piped == text.encode(), f"a pipe gets the text as it is: {piped!r}")
+    talk = Talk([plumb, "tokenize", "--decode", *ids])
+    shown = talk.wait_for("d\r\n")
+    check(shown == "a?[31mb?2Jc?d\r\n", f"a terminal gets it made harmless: {shown!r}")
+    check(talk.status() == 0, "status 0")
 
 
 def main():
