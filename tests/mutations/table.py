@@ -21,8 +21,6 @@ def one(name, file, old, new, tests, why, needs=""):
 
 
 ORACLE = "oracle_units_operators_test oracle_sublayer_test oracle_smooth_test"
-EQUAL = "state_test equality_test"
-
 MUTATIONS = [
     # ---- Hyper-connections -------------------------------------------------------------------
     Mutation(
@@ -40,9 +38,6 @@ MUTATIONS = [
     one("post_not_doubled", KERNELS + "hyper_connections.c",
         "post[c] = 2.0f * plumb__sigmoid", "post[c] = plumb__sigmoid",
         ORACLE, "post lies between 0 and 2"),
-    one("copies_averaged_at_first", "src/model/forward.c", "c == 0 ? 1.0f : 0.0f", "0.25f",
-        "oracle_smooth_test", "the first sublayer reads copy 0 alone; all copies are equal there, "
-        "but four quarters are rounded differently from one whole"),
 
     # ---- Attention ----------------------------------------------------------------------------
     one("query_norm_per_head", "src/model/attention.c",
@@ -62,7 +57,7 @@ MUTATIONS = [
         "oracle_units_attention_test oracle_band_test", "probabilities are bf16 in the numerator"),
     one("keys_newest_first", KERNELS + "attention.c",
         "int64_t at = position - (n_window - 1) + j;", "int64_t at = position - j;",
-        "oracle_units_attention_test exact_test oracle_sublayer_test",
+        "contract_test",
         "window positions are summed oldest first"),
     one("no_inverse_rotation", "src/model/attention.c", "w->sine[table], true);",
         "w->sine[table], false);", "oracle_sublayer_test oracle_smooth_test",
@@ -82,7 +77,7 @@ MUTATIONS = [
         "               w->chunk + r * plumb__window_row_bytes(c->head_dim),\n"
         "               (size_t)plumb__window_row_bytes(c->head_dim));\n"
         "    int64_t source = c->kv_source[layer];",
-        "state_test equality_test", "earlier rows of a chunk still need what later ones displace"),
+        "session_test state_test", "earlier rows of a chunk still need what later ones displace"),
 
     # ---- Compressor and indexer ------------------------------------------------------------------
     one("keys_last_published", "src/model/indexer.c",
@@ -99,12 +94,12 @@ MUTATIONS = [
         ".keys = batch->state->layer[c->candidate_source].index_keys",
         "oracle_smooth_test", "every index source scores against its own source's keys"),
     one("carry_dropped", "src/model/indexer.c", "    if (waiting) {",
-        "    if (waiting && batch->rows == 0) {", "state_test",
+        "    if (waiting && batch->rows == 0) {", "session_test state_test",
         "the first token of a pair may lie in an earlier chunk"),
     one("index_keys_shifted_at_a_chunk", "src/model/indexer.c",
         "cache->index_keys + first * plumb__index_row_bytes",
         "cache->index_keys + (first + (batch->state->length > 0)) * plumb__index_row_bytes",
-        "state_test", "index keys are appended where the compressed keys are"),
+        "session_test state_test", "index keys are appended where the compressed keys are"),
     one("latent_at_its_last_token", "src/model/indexer.c", "(first + j) * ratio,",
         "(first + j) * ratio + ratio - 1,", "oracle_smooth_test",
         "a latent stands at the position of its first token"),
