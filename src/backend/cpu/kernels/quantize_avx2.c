@@ -1,46 +1,72 @@
 /* Quantising a row of activations into the AVX2 layout. */
 #include "backend/cpu/kernels/quantized_avx2.h"
 
-int64_t plumb__quantized_row_bytes_avx2(int64_t k) {
-    return k / PLUMB_BLOCK * (int64_t)sizeof(plumb_block_avx2);
+static int64_t padded_blocks(int64_t k) {
+    int64_t blocks = k / PLUMB_BLOCK;
+    return (blocks + PLUMB_CHUNK_BLOCKS - 1) / PLUMB_CHUNK_BLOCKS * PLUMB_CHUNK_BLOCKS;
 }
 
-/* Place of element i against FP8 weights: within four, 0 2 1 3. */
-static int fp8_place(int i) { return (i & ~3) | (i & 1) << 1 | (i & 2) >> 1; }
+int64_t plumb__quantized_row_bytes_avx2(int64_t k) {
+    int64_t per_block = PLUMB_BLOCK * (2 * 2 * PLUMB_ORDER_COUNT + PLUMB_DIGITS) + 3 * 4;
+    return padded_blocks(k) * per_block;
+}
 
-/* Place of element i against FP4 weights: even ones first. */
-static int fp4_place(int i) { return (i & 1) * 16 + i / 2; }
+plumb_row_avx2 plumb__row_view_avx2(const void *row, int64_t k) {
+    int64_t blocks = padded_blocks(k), n = blocks * PLUMB_BLOCK;
+    int16_t *plane = (int16_t *)(uintptr_t)row;
+    int8_t *digit = (int8_t *)(plane + 4 * n);
+    int32_t *numbers = (int32_t *)(void *)(digit + PLUMB_DIGITS * n);
+    return (plumb_row_avx2){.high = {plane, plane + n},
+                            .low = {plane + 2 * n, plane + 3 * n},
+                            .digit = {digit, digit + n, digit + 2 * n},
+                            .sum = numbers,
+                            .exponent = numbers + blocks,
+                            .has_low = numbers + 2 * blocks};
+}
 
-static void store_value(plumb_block_avx2 *block, int i, int32_t value) {
+/* Where element i of block b lies in the two orders and among the digits. */
+static int64_t row_place(int64_t b, int i) {
+    static const int swapped[4] = {0, 2, 1, 3}; /* quarters of eight */
+    return b * PLUMB_BLOCK + swapped[i / 8] * 8 + i % 8;
+}
+static int64_t lane_place(int64_t b, int i) { return b * PLUMB_BLOCK + (i & 1) * 16 + i / 2; }
+static int64_t digit_place(int64_t b, int i) {
+    return b / 2 * 64 + (i & 1) * 32 + (b & 1) * 16 + i / 2;
+}
+
+static void store_value(plumb_row_avx2 out, int64_t b, int i, int32_t value) {
     bool is_high = (value & 7) == 0;
     int32_t high = is_high ? value / 8 : 0, low = is_high ? 0 : value;
-    int32_t digit0 = ((high + 128) & 255) - 128; /* balanced, so that it fits int8 */
-    block->high[fp8_place(i)] = (int16_t)high;
-    block->low[fp8_place(i)] = (int16_t)low;
-    block->digit[0][fp4_place(i)] = (int8_t)digit0;
-    block->digit[1][fp4_place(i)] = (int8_t)((high - digit0) / 256);
-    block->digit[2][fp4_place(i)] = (int8_t)low;
-    block->sum += value;
-    block->has_low |= low != 0;
+    int32_t digit0 = ((high + 128) & 255) - 128;
+    out.high[PLUMB_ORDER_ROW][row_place(b, i)] = (int16_t)high;
+    out.high[PLUMB_ORDER_LANE][lane_place(b, i)] = (int16_t)high;
+    out.low[PLUMB_ORDER_ROW][row_place(b, i)] = (int16_t)low;
+    out.low[PLUMB_ORDER_LANE][lane_place(b, i)] = (int16_t)low;
+    out.digit[0][digit_place(b, i)] = (int8_t)digit0;
+    out.digit[1][digit_place(b, i)] = (int8_t)((high - digit0) / 256);
+    out.digit[2][digit_place(b, i)] = (int8_t)low;
+    out.sum[b] += value;
+    out.has_low[b] |= low != 0;
 }
 
 bool plumb__quantize_row_avx2(const plumb_act *x, int64_t k, void *row) {
-    plumb_block_avx2 *block = row;
+    plumb_row_avx2 out = plumb__row_view_avx2(row, k);
     bool finite = true;
-    for (int64_t b = 0; b < k / PLUMB_BLOCK; b++, block++) {
+    if (padded_blocks(k) != k / PLUMB_BLOCK)
+        memset(row, 0, (size_t)plumb__quantized_row_bytes_avx2(k));
+    for (int64_t b = 0; b < k / PLUMB_BLOCK; b++) {
         float value[PLUMB_BLOCK];
-        int32_t integer[PLUMB_BLOCK];
         for (int i = 0; i < PLUMB_BLOCK; i++) value[i] = plumb__load(x[b * PLUMB_BLOCK + i]);
         int32_t exponent = plumb__q8_exponent(value);
         finite &= (plumb__bits_of(plumb__absolute_max(value, PLUMB_BLOCK)) & 0x7F800000u) !=
                   0x7F800000u;
+        out.exponent[b] = exponent;
+        out.sum[b] = 0;
+        out.has_low[b] = 0;
         for (int i = 0; i < PLUMB_BLOCK; i++)
-            integer[i] = plumb__e4m3_times512(
-                plumb__e4m3_encode(plumb__divide_power(value[i], exponent)));
-        block->exponent = exponent;
-        block->sum = 0;
-        block->has_low = 0;
-        for (int i = 0; i < PLUMB_BLOCK; i++) store_value(block, i, integer[i]);
+            store_value(out, b, i,
+                        plumb__e4m3_times512(
+                            plumb__e4m3_encode(plumb__divide_power(value[i], exponent))));
     }
     return finite;
 }
