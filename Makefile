@@ -7,10 +7,11 @@ FUZZ_SECONDS ?= 60
 
 all: build
 
+# The program alone: tests want libraries of their own.
 build:
 	@scripts/deps
-	@cmake --preset release --log-level=WARNING
-	@cmake --build --preset release
+	@cmake --preset release --log-level=WARNING -DBUILD_TESTING=OFF
+	@cmake --build --preset release --target plumb_cli plumb_man
 
 cpu: build
 
@@ -19,7 +20,7 @@ demo: build
 
 test:
 	@scripts/deps --tests
-	@cmake --preset release --log-level=WARNING
+	@cmake --preset release --log-level=WARNING -DBUILD_TESTING=ON
 	@cmake --build --preset release
 	@scripts/test build
 
@@ -37,10 +38,15 @@ fuzz:
 	@cmake --build --preset fuzz --target tests/fuzz/all
 	@scripts/test build-fuzz/tests/fuzz
 
+# Faults put into a copy of the source must turn tests red (tests/README.md).
+mutations:
+	@scripts/deps --tests
+	@tests/mutations/run.py
+
 install: build
 	cmake --install build --prefix $(PREFIX)
 
 clean:
 	rm -rf build build-debug build-sanitize build-fuzz build-clang build-werror
 
-.PHONY: all build cpu demo test sanitize fuzz install clean
+.PHONY: all build cpu demo test sanitize fuzz mutations install clean

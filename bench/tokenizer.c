@@ -37,18 +37,24 @@ static const char *const english[] = {
 static const char *const chinese[] = {
     "\u6625\u5929\u7684\u65f6\u5019\uff0c\u6cb3\u8fb9\u7684\u67f3\u6811\u5148\u53d1\u82bd",
     "\u8fd9\u9879\u7814\u7a76\u5bf9\u6bd4\u4e86\u4e09\u79cd\u4e0d\u540c\u7684\u65b9\u6cd5",
-    "\u4ed6\u4eec\u57282019\u5e74\u642c\u5230\u4e86\u5317\u4eac\uff0c\u4f4f\u5728\u80e1\u540c\u91cc",
+    "\u4ed6\u4eec\u57282019\u5e74\u642c\u5230\u4e86\u5317\u4eac\uff0c\u4f4f\u5728\u80e1\u540c"
+    "\u91cc",
     "\u8ba1\u7b97\u673a\u79d1\u5b66\u7684\u57fa\u7840\u662f\u6570\u5b66\u548c\u903b\u8f91",
     "\u8bf7\u628a\u8fd9\u5c01\u4fe1\u4ea4\u7ed9\u56fe\u4e66\u9986\u7684\u7ba1\u7406\u5458",
     "\u6d77\u8fb9\u7684\u706f\u5854\u5df2\u7ecf\u6709\u4e00\u767e\u591a\u5e74\u7684\u5386\u53f2",
-    "\u7ecf\u6d4e\u589e\u957f\u653e\u7f13\uff0c\u4f46\u5c31\u4e1a\u5f62\u52bf\u4ecd\u7136\u7a33\u5b9a",
+    "\u7ecf\u6d4e\u589e\u957f\u653e\u7f13\uff0c\u4f46\u5c31\u4e1a\u5f62\u52bf\u4ecd\u7136\u7a33"
+    "\u5b9a",
     "\u8001\u5e08\u8bf4\uff1a\u201c\u660e\u5929\u4e0d\u7528\u5e26\u8bfe\u672c\u3002\u201d",
     "\u4e91\u5357\u7684\u8336\u53f6\u3001\u56db\u5ddd\u7684\u8fa3\u6912\u90fd\u5f88\u6709\u540d",
     "\u7a0b\u5e8f\u8fd0\u884c\u65f6\u51fa\u73b0\u4e86\u5185\u5b58\u4e0d\u8db3\u7684\u9519\u8bef",
-    "\u5f88\u5c11\u6709\u4eba\u77e5\u9053\u8fd9\u6761\u5c0f\u8def\u901a\u5411\u5c71\u9876\u7684\u5bfa\u5e99",
-    "\u5149\u5408\u4f5c\u7528\u628a\u4e8c\u6c27\u5316\u78b3\u548c\u6c34\u53d8\u6210\u8461\u8404\u7cd6",
-    "\u5979\u82b1\u4e86\u4e24\u4e2a\u5c0f\u65f6\u4fee\u597d\u4e86\u90a3\u8f86\u65e7\u81ea\u884c\u8f66",
-    "\u5408\u540c\u7b2c\u4e03\u6761\u89c4\u5b9a\uff0c\u53cc\u65b9\u5747\u53ef\u63d0\u524d\u89e3\u7ea6",
+    "\u5f88\u5c11\u6709\u4eba\u77e5\u9053\u8fd9\u6761\u5c0f\u8def\u901a\u5411\u5c71\u9876\u7684"
+    "\u5bfa\u5e99",
+    "\u5149\u5408\u4f5c\u7528\u628a\u4e8c\u6c27\u5316\u78b3\u548c\u6c34\u53d8\u6210\u8461\u8404"
+    "\u7cd6",
+    "\u5979\u82b1\u4e86\u4e24\u4e2a\u5c0f\u65f6\u4fee\u597d\u4e86\u90a3\u8f86\u65e7\u81ea\u884c"
+    "\u8f66",
+    "\u5408\u540c\u7b2c\u4e03\u6761\u89c4\u5b9a\uff0c\u53cc\u65b9\u5747\u53ef\u63d0\u524d\u89e3"
+    "\u7ea6",
     "\u5bd2\u51ac\u8fc7\u540e\uff0c\u6e2f\u53e3\u7684\u51b0\u6162\u6162\u878d\u5316\u4e86",
     "\u8fd9\u4e2a\u95ee\u9898\u81f3\u4eca\u6ca1\u6709\u4ee4\u4eba\u6ee1\u610f\u7684\u7b54\u6848",
 };
@@ -117,7 +123,8 @@ static double measure(const plumb_text *text, const char *bytes, size_t size, me
         } else if (what == SPLITTING) {
             status = plumb__split(&text->splitter, bytes, size, &scratch, count_piece, count, NULL);
         } else {
-            status = plumb__split_general(&text->splitter, bytes, size, &scratch, count_piece, count, NULL);
+            status = plumb__split_general(&text->splitter, bytes, size, &scratch, count_piece,
+                                          count, NULL);
         }
         double taken = seconds() - start;
         if (taken < best) best = taken;
@@ -137,8 +144,9 @@ static void report(const plumb_text *text, const char *name, char *bytes, size_t
     double encoding = measure(text, bytes, size, ENCODING, &tokens);
     double splitting = measure(text, bytes, size, SPLITTING, &pieces);
     double general = measure(text, bytes, size, SPLITTING_GENERAL, &pieces);
-    printf("%-24s %9zu bytes %9lld tokens  encode %6.1f MB/s  pieces %6.1f MB/s  PCRE2 %6.1f MB/s\n", name,
-           size, (long long)tokens, encoding, splitting, general);
+    printf(
+        "%-24s %9zu bytes %9lld tokens  encode %6.1f MB/s  pieces %6.1f MB/s  PCRE2 %6.1f MB/s\n",
+        name, size, (long long)tokens, encoding, splitting, general);
     free(bytes);
 }
 

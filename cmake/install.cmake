@@ -12,6 +12,6 @@ add_custom_target(plumb_man ALL DEPENDS ${PLUMB_MAN}/plumb.1)
 install(TARGETS plumb_cli plumb)
 install(FILES include/plumb.h TYPE INCLUDE)
 install(DIRECTORY data/demo-model DESTINATION ${CMAKE_INSTALL_DATADIR}/plumb)
-install(DIRECTORY ${PLUMB_MAN}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(DIRECTORY ${PLUMB_MAN}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
 install(FILES ${PLUMB_MAN}/completion.bash
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME plumb)

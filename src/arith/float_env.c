@@ -72,7 +72,8 @@ static const env_case env_cases[] = {
 
 static uint32_t env_compute(const env_case *t) {
     /* volatile: to be computed here and now, not by the compiler under its own modes */
-    const volatile float a = plumb__float_of(t->a), b = plumb__float_of(t->b), c = plumb__float_of(t->c);
+    const volatile float a = plumb__float_of(t->a), b = plumb__float_of(t->b);
+    const volatile float c = plumb__float_of(t->c);
     volatile float y = 0.0f;
     switch (t->operation) {
     case 'f': y = plumb__fma(a, b, c); break;

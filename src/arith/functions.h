@@ -29,7 +29,7 @@ PLUMB_FN float plumb__exp(float x) {
     const float high = plumb__fma(n, -PLUMB_LN2_HIGH, x); /* exact */
     const float low = n * -PLUMB_LN2_LOW;
     const float r = high + low;
-    /* e^r = 1 + (r + r^2 p(r)); adding `low` again where it is not rounded away saves the last ulp */
+    /* e^r = 1 + (high + (low + r^2 p(r))): `low` goes in where it is not rounded away */
     float p = 0.00138403929f;
     p = plumb__fma(p, r, 0.00836934894f);
     p = plumb__fma(p, r, 0.0416680835f);

@@ -7,7 +7,7 @@
 /* Rounds |x| < 2^51 to an integer. */
 static double nearest_integer(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
 
-/* ---- base^(2i/dim) --------------------------------------------------------------------------- */
+/* ---- base^(2i/dim) ------------------------------------------------------------------------- */
 
 /* 2^n for -1022 <= n <= 1023 */
 static double power_of_two(int n) {
@@ -54,7 +54,7 @@ static float frequency_divisor(plumb_dd log_base, int64_t index, int64_t dim) {
     return plumb__dd_to_float(power);
 }
 
-/* ---- YaRN ------------------------------------------------------------------------------------- */
+/* ---- YaRN ---------------------------------------------------------------------------------- */
 
 /* The (real) index of the frequency that turns `rotations` times in the original context.  Its
  * libm logarithms decide no bit: only floor or ceil of the corner is used, away from integers. */
@@ -81,7 +81,8 @@ static plumb_status yarn_blend(double base, const plumb_rotary_yarn *yarn, int64
     plumb_status status =
         yarn_corner(base, yarn, dim, yarn->beta_fast, "rope_scaling.beta_fast", &low, err);
     if (status == PLUMB_OK)
-        status = yarn_corner(base, yarn, dim, yarn->beta_slow, "rope_scaling.beta_slow", &high, err);
+        status =
+            yarn_corner(base, yarn, dim, yarn->beta_slow, "rope_scaling.beta_slow", &high, err);
     if (status != PLUMB_OK) return status;
 
     low = floor(low) > 0.0 ? floor(low) : 0.0;
@@ -111,7 +112,7 @@ plumb_status plumb__rotary_frequencies(double base, const plumb_rotary_yarn *yar
     return yarn ? yarn_blend(base, yarn, dim, freq, err) : PLUMB_OK;
 }
 
-/* ---- cos and sin ------------------------------------------------------------------------------ */
+/* ---- cos and sin --------------------------------------------------------------------------- */
 
 /* The angle minus the nearest multiple of pi/2; the multiple modulo 4 goes to *quadrant.  pi/2 is
  * split into 33 + 33 + 53 bits, so the first two products with a multiple below 2^20 are exact, as
@@ -160,7 +161,8 @@ static plumb_dd dd_cos(plumb_dd z) {
     return plumb__dd_add((plumb_dd){1.0, 0.0}, c);
 }
 
-void plumb__rotary_row(const float *freq, int64_t n, int64_t position, float *cosines, float *sines) {
+void plumb__rotary_row(const float *freq, int64_t n, int64_t position, float *cosines,
+                       float *sines) {
     for (int64_t i = 0; i < n; i++) {
         const float angle = (float)position * freq[i];
         unsigned quadrant;

@@ -25,6 +25,7 @@ PLUMB_MUST_CHECK plumb_status plumb__rotary_frequencies(double base, const plumb
 
 /* cosines, sines: [n] of fl32(fl32(position) * freq[i]), each correctly rounded for angles below
  * 2^20, which covers every position below 2^20 since no frequency exceeds 1. */
-void plumb__rotary_row(const float *freq, int64_t n, int64_t position, float *cosines, float *sines);
+void plumb__rotary_row(const float *freq, int64_t n, int64_t position, float *cosines,
+                       float *sines);
 
 #endif

@@ -2,6 +2,32 @@
 #include "cli/commands.h"
 
 const cli_command cli_commands[] = {
+    {CLI_CHAT, "chat", "talk with the model", "", 0, 0,
+     "Without -p the conversation is read line by line: on a terminal with line editing and "
+     "history, otherwise each line of standard input is one turn of one conversation. Answers "
+     "stream to standard output, speed goes to standard error. A line that ends in a backslash "
+     "goes on with the next one. On a terminal the model's thinking is shown dimmed; elsewhere "
+     "only the answer is written.\n\n"
+     "Ctrl-C stops the answer; twice at the prompt it leaves, as Ctrl-D does.\n\n"
+     "A line that starts with a slash is a command (two slashes stand for one in the text):\n\n"
+     "  /help          list these commands\n"
+     "  /paste         take the following lines as one message, up to a line /end\n"
+     "  /reset         forget the conversation\n"
+     "  /system TEXT   forget the conversation and start with this system message\n"
+     "  /think LEVEL   0 to 100, low, high or max\n"
+     "  /seed N        seed of the sampler\n"
+     "  /stats         tokens held, reused and computed, and speed\n"
+     "  /quit          leave",
+     cli_run_chat},
+    {CLI_COMPLETE, "complete", "continue a text", "", 0, 0,
+     "The model sees its begin-of-sentence token and the prompt, without any chat format, and "
+     "the continuation streams to standard output. Needs -p or --prompt-file.",
+     cli_run_complete},
+    {CLI_LOGITS, "logits", "token ids in, float32 logits out", "", 0, 0,
+     "Evaluates the ids in --tokens-file and writes one row of logits per position, from --from "
+     "to the end, as little-endian float32 to --out. Prints the XXH3-64 hash of that file. "
+     "Neither --threads, --prefill-chunk nor --decode-from changes a bit of it.",
+     cli_run_logits},
     {CLI_TOKENIZE, "tokenize", "text to token ids and back", "[TEXT | ID...]", 0, CLI_ANY_NUMBER,
      "Prints the ids of TEXT, or with --decode the text of the IDs. Nothing is added: no "
      "begin-of-sentence token, no chat format. The model may also be a tokenizer.json.",

@@ -1,8 +1,7 @@
 /* Line input; see line_input.h.
  *
- * While a line is edited the terminal driver has no interrupt key: Ctrl-C arrives as a character
- * in read_character below.  A signal in the middle of libedit's own read would be retried and lost
- * by some versions, and a key bound to a function of ours leaks in others. */
+ * The editor's characters come from read_character below: libedit's own read retries after a
+ * signal, in some versions without end, and Ctrl-C would be lost. */
 #include "cli/line_input.h"
 
 #include "cli/interrupt.h"
@@ -23,7 +22,6 @@ struct cli_line_input {
     EditLine *editor; /* NULL: a pipe or file */
     History *history;
     const char *prompt;
-    bool interrupted;
     char *line; /* of getline */
     size_t capacity;
 };
@@ -36,17 +34,13 @@ static char *show_prompt(EditLine *editor) {
 
 /* Reads one character (UTF-8, by the locale) for the editor: 1 read, 0 end, -1 interrupted. */
 static int read_character(EditLine *editor, wchar_t *character) {
-    enum { CONTROL_C = 3 };
-    cli_line_input *input = NULL;
-    el_get(editor, EL_CLIENTDATA, &input);
+    (void)editor;
     mbstate_t state = {0};
     for (;;) {
         char byte;
         ssize_t count = read(STDIN_FILENO, &byte, 1);
         if (count == 0) return 0;
-        input->interrupted = count < 0 ? cli_interrupted() : byte == CONTROL_C;
-        if (input->interrupted) return -1;
-        if (count < 0 && errno == EINTR) continue; /* a resized window, a resumed job */
+        if (count < 0 && errno == EINTR && !cli_interrupted()) continue; /* a resized window */
         if (count < 0) return -1;
         size_t status = mbrtowc(character, &byte, 1, &state);
         if (status == (size_t)-1) {
@@ -78,7 +72,6 @@ static bool open_editor(cli_line_input *input) {
     el_set(input->editor, EL_EDITOR, "emacs");
     el_set(input->editor, EL_HIST, history, input->history);
     el_set(input->editor, EL_GETCFN, read_character);
-    el_set(input->editor, EL_SETTY, "-d", "intr=", NULL);
     return true;
 }
 
@@ -101,10 +94,8 @@ void cli_line_input_close(cli_line_input *input) {
 
 static cli_line_status read_edited(cli_line_input *input, const char **line, size_t *size) {
     int count = 0;
-    input->interrupted = false;
     *line = el_gets(input->editor, &count);
-    if (input->interrupted) return CLI_LINE_INTERRUPTED;
-    if (*line == NULL || count <= 0) return CLI_LINE_END;
+    if (*line == NULL || count <= 0) return cli_interrupted() ? CLI_LINE_INTERRUPTED : CLI_LINE_END;
     *size = (size_t)count;
     return CLI_LINE_READ;
 }

@@ -1,6 +1,7 @@
 /* A loaded model: the public face of checkpoint, backend, weight source and network. */
 #include "engine/engine.h"
 
+#include "arith/float_env.h"
 #include "backend/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "base/machine.h"
@@ -63,8 +64,12 @@ plumb_status plumb_model_open(const char *path, const plumb_model_options *optio
     pthread_mutex_init(&model->lock, NULL);
     model->threads = options->threads ? options->threads : plumb__machine_cores();
     model->path = strdup(path);
+    /* Numbers of the config and rotary tables are rounded too: not in the caller's mode. */
+    uint64_t modes;
+    plumb__float_env_enter(&modes);
     plumb_status status = model->path ? open_parts(model, options, err)
                                       : plumb__fail_memory(err, "path", strlen(path));
+    plumb__float_env_leave(modes);
     if (status != PLUMB_OK) {
         plumb_model_close(model);
         return status;

@@ -1,10 +1,11 @@
 /* A released-layout checkpoint folder: config, shards, and where every tensor's bytes are.
  *
  * Opening checks everything that can be checked without reading payloads (spec: checkpoint.md
- * sections 2, 3 and 7): the config; the index; every shard's header; that the set of names is exactly
- * the expected one (draft and vision tensors are recognised and may be absent when switched off);
- * dtypes, shapes, byte ranges, overlaps, shard sizes.  Payloads are read by plumb__checkpoint_read,
- * which notices a file that was replaced, truncated or vanished since. */
+ * sections 2, 3 and 7): the config; the index; every shard's header; that the set of names is
+ * exactly the expected one (vision tensors may be absent or idle when the config switches vision
+ * off, so may the draft's, and a draft may be absent as a whole); dtypes, shapes, byte ranges,
+ * overlaps, shard sizes.  Payloads are read by plumb__checkpoint_read, which notices a file that
+ * was replaced, truncated or vanished since. */
 #ifndef PLUMB_FORMAT_CHECKPOINT_H
 #define PLUMB_FORMAT_CHECKPOINT_H
 
@@ -13,7 +14,7 @@
 
 typedef struct plumb_checkpoint plumb_checkpoint;
 
-/* `folder` holds config.json, model.safetensors.index.json (or one model.safetensors) and shards. */
+/* `folder` holds config.json, model.safetensors.index.json and shards, or one model.safetensors. */
 PLUMB_MUST_CHECK plumb_status plumb__checkpoint_open(const char *folder, plumb_log_fn log,
                                                      void *log_user, plumb_checkpoint **checkpoint,
                                                      plumb_error *err);
@@ -24,14 +25,15 @@ int64_t plumb__checkpoint_count(const plumb_checkpoint *checkpoint);
 /* Tensors in ascending name order. */
 const plumb_tensor *plumb__checkpoint_tensor(const plumb_checkpoint *checkpoint, int64_t i);
 /* By printf-formatted name; NULL when absent. */
-const plumb_tensor *plumb__checkpoint_find(const plumb_checkpoint *checkpoint, const char *format, ...)
+const plumb_tensor *plumb__checkpoint_find(const plumb_checkpoint *checkpoint, const char *format,
+                                           ...)
     __attribute__((format(printf, 2, 3)));
 int64_t plumb__checkpoint_shards(const plumb_checkpoint *checkpoint);
 const char *plumb__checkpoint_shard_path(const plumb_checkpoint *checkpoint, int64_t shard);
 
 /* Reads bytes [begin, begin + size) of the tensor's payload into `into`.  Thread-safe.  A short or
- * failing read, or a shard whose size or modification time changed since open, is an error naming
- * file, tensor and offset. */
+ * failing read, or a shard whose size or modification time changed since open or whose path leads
+ * to another file, is an error naming file, tensor and offset. */
 PLUMB_MUST_CHECK plumb_status plumb__checkpoint_read(const plumb_checkpoint *checkpoint,
                                                      const plumb_tensor *tensor, int64_t begin,
                                                      int64_t size, void *into, plumb_error *err);

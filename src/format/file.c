@@ -56,7 +56,7 @@ plumb_status plumb__file_read_at(int fd, const char *path, const char *field, in
 
 plumb_status plumb__file_load(const char *path, int64_t limit, char **text, int64_t *size,
                               plumb_error *err) {
-    int fd;
+    int fd = -1;
     struct stat status;
     plumb_status result = plumb__file_open(path, &fd, &status, err);
     if (result != PLUMB_OK) return result;

@@ -120,7 +120,8 @@ static bool is_what_it_must_be(const plumb_config_field *field, const json_t *va
     case PLUMB_CONFIG_OBJECT: return json_is_object(value);
     case PLUMB_CONFIG_IS_TEXTS:
         value = json_array_get(value, 0);
-        return items == 1 && json_is_string(value) && !strcmp(json_string_value(value), field->text);
+        return items == 1 && json_is_string(value) &&
+               !strcmp(json_string_value(value), field->text);
     case PLUMB_CONFIG_IS_NUMBERS:
         if ((int64_t)items != field->max_count) return false;
         for (size_t i = 0; i < items; i++)
@@ -216,7 +217,8 @@ static void warn_unknown_keys(const json_t *root, const char *path, plumb_log_fn
             char name[192], line[512];
             name_field(name, (plumb_config_section)section, key);
             plumb_error note;
-            (void)plumb__fail(&note, PLUMB_ERROR_CONFIG, path, name, -1, "unknown key, ignored", NULL);
+            (void)plumb__fail(&note, PLUMB_ERROR_CONFIG, path, name, -1, "unknown key, ignored",
+                              NULL);
             plumb_error_line(&note, line, sizeof line);
             log(log_user, PLUMB_LOG_WARNING, line);
         }

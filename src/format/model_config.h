@@ -49,7 +49,8 @@ typedef struct plumb_model_config {
     int64_t engram_layers;                         /* how many */
     int64_t engram_layer[PLUMB_MAX_ENGRAM_LAYERS]; /* ascending layer ids */
     int64_t engram_rows[PLUMB_MAX_ENGRAM_LAYERS];
-    int64_t engram_ngram, engram_heads, engram_dim, engram_vocab, engram_folded_vocab, engram_pad_id;
+    int64_t engram_ngram, engram_heads, engram_dim;
+    int64_t engram_vocab, engram_folded_vocab, engram_pad_id;
     int64_t draft_block, draft_noise_id, draft_rank, draft_experts, draft_experts_per_token;
     int64_t draft_taps;                            /* how many */
     int64_t draft_tap[PLUMB_MAX_TAPS];

@@ -22,7 +22,8 @@
     {PLUMB_CONFIG_TEXT, key, PLUMB_CONFIG_INTEGERS, low, high, member, 1, max, count, NULL, NULL}
 #define IS_TEXT(section, key, text) \
     {section, key, PLUMB_CONFIG_IS_TEXT, 0, 0, 0, 1, 0, 0, text, NULL}
-#define IS(section, key, kind, value, count) {section, key, kind, value, 0, 0, 1, count, 0, NULL, NULL}
+#define IS(section, key, kind, value, count) \
+    {section, key, kind, value, 0, 0, 1, count, 0, NULL, NULL}
 #define OBJECT(section, key) {section, key, PLUMB_CONFIG_OBJECT, 0, 0, 0, 1, 0, 0, NULL, NULL}
 #define UNUSED(section, key) {section, key, PLUMB_CONFIG_UNUSED, 0, 0, 0, 1, 0, 0, NULL, NULL}
 
@@ -69,8 +70,8 @@ const plumb_config_field plumb__config_fields[] = {
     INTEGER(PLUMB_CONFIG_TEXT, "num_attention_heads", 1, MAX_COUNT, heads),
     IS(PLUMB_CONFIG_TEXT, "num_key_value_heads", PLUMB_CONFIG_IS_NUMBER, 1, 0),
     MULTIPLE_OF_32(PLUMB_CONFIG_TEXT, "head_dim", MAX_WIDTH, head_dim),
-    {PLUMB_CONFIG_TEXT, "qk_rope_head_dim", PLUMB_CONFIG_INTEGER, 2, MAX_WIDTH, OF(rope_dim), 2, 0, 0,
-     NULL, NULL},
+    {PLUMB_CONFIG_TEXT, "qk_rope_head_dim", PLUMB_CONFIG_INTEGER, 2, MAX_WIDTH, OF(rope_dim), 2, 0,
+     0, NULL, NULL},
     MULTIPLE_OF_32(PLUMB_CONFIG_TEXT, "q_lora_rank", MAX_WIDTH, q_rank),
     INTEGER(PLUMB_CONFIG_TEXT, "o_lora_rank", 1, MAX_WIDTH, o_rank),
     INTEGER(PLUMB_CONFIG_TEXT, "o_groups", 1, MAX_COUNT, o_groups),
@@ -88,7 +89,8 @@ const plumb_config_field plumb__config_fields[] = {
     INTEGER(PLUMB_CONFIG_TEXT, "candidate_source_layer_id", -1, PLUMB_MAX_LAYERS, candidate_source),
     INTEGER(PLUMB_CONFIG_TEXT, "candidate_topk_blocks", 1, 1 << 24, candidate_blocks),
     INTEGER(PLUMB_CONFIG_TEXT, "candidate_block_size", 1, 1 << 16, candidate_block_size),
-    REAL(PLUMB_CONFIG_TEXT, "compress_rope_theta", PLUMB_CONFIG_DOUBLE, 2, 1e12, compress_rope_theta),
+    REAL(PLUMB_CONFIG_TEXT, "compress_rope_theta", PLUMB_CONFIG_DOUBLE, 2, 1e12,
+         compress_rope_theta),
     REAL(PLUMB_CONFIG_TEXT, "rope_theta", PLUMB_CONFIG_DOUBLE, 2, 1e12, rope_theta),
     OBJECT(PLUMB_CONFIG_TEXT, "rope_scaling"),
     INTEGER(PLUMB_CONFIG_TEXT, "max_position_embeddings", 1, MAX_POSITION, max_positions),
@@ -116,7 +118,8 @@ const plumb_config_field plumb__config_fields[] = {
     MULTIPLE_OF_32(PLUMB_CONFIG_TEXT, "engram_head_dim", MAX_WIDTH, engram_dim),
     INTEGER(PLUMB_CONFIG_TEXT, "engram_vocab_size", 1, 1 << 30, engram_vocab),
     INTEGER(PLUMB_CONFIG_TEXT, "engram_compressed_vocab_size", 1, MAX_IDS, engram_folded_vocab),
-    EITHER_NAME(PLUMB_CONFIG_TEXT, "engram_pad_token_id", "engram_pad_id", 0, MAX_IDS, engram_pad_id),
+    EITHER_NAME(PLUMB_CONFIG_TEXT, "engram_pad_token_id", "engram_pad_id", 0, MAX_IDS,
+                engram_pad_id),
     INTEGER(PLUMB_CONFIG_TEXT, "dspark_block_size", 0, 64, draft_block),
     INTEGER(PLUMB_CONFIG_TEXT, "dspark_noise_token_id", 0, MAX_IDS, draft_noise_id),
     LIST("dspark_target_layer_ids", 0, PLUMB_MAX_LAYERS, PLUMB_MAX_TAPS, OF(draft_tap),

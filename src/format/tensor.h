@@ -1,4 +1,4 @@
-/* A tensor of a checkpoint: what it is and where its bytes are (spec: checkpoint.md sections 2-4). */
+/* A tensor of a checkpoint: what it is, where its bytes are (spec: checkpoint.md sections 2-4). */
 #ifndef PLUMB_FORMAT_TENSOR_H
 #define PLUMB_FORMAT_TENSOR_H
 

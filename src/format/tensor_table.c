@@ -162,6 +162,7 @@ static bool is_draft(const plumb_model_config *config, place where) {
 static bool occurs(const plumb_model_config *config, const table_row *row, place where) {
     int64_t block = where.block;
     if (row->place != where.kind) return false;
+    if (where.kind != BLOCK) return true; /* only blocks differ from each other */
     switch (row->condition) {
     case ALWAYS: return true;
     case KV_SOURCE: return config->is_kv_source[block];
@@ -213,7 +214,8 @@ static int64_t extent_of(const plumb_model_config *c, extent_kind extent, place 
     return 0;
 }
 
-static plumb_tensor_class class_of(const plumb_model_config *config, const table_row *row, place where) {
+static plumb_tensor_class class_of(const plumb_model_config *config, const table_row *row,
+                                   place where) {
     bool draft = is_draft(config, where);
     switch (where.kind) {
     case TOP: return row->top_class;
@@ -230,8 +232,8 @@ static plumb_tensor_class class_of(const plumb_model_config *config, const table
 static bool is_quantised(storage_kind storage) { return storage >= FP8_TILES; }
 
 /* `scale`: the companion of a quantised matrix. */
-static plumb_tensor_spec spec_of(const plumb_model_config *config, const table_row *row, place where,
-                                 bool scale) {
+static plumb_tensor_spec spec_of(const plumb_model_config *config, const table_row *row,
+                                 place where, bool scale) {
     plumb_tensor_spec spec = {.rank = 2};
     int64_t rows = extent_of(config, row->rows, where);
     int64_t columns = extent_of(config, row->columns, where);
@@ -362,7 +364,7 @@ static void visit_row(visit *v, const table_row *row, place where, const char *p
     static const char *const endings[] = {".weight", ".scale"};
     bool quantised = is_quantised(row->storage);
     for (int part = 0; part < (quantised ? 2 : 1) && !v->stopped; part++) {
-        char name[128]; /* the longest prefix and stem make 70 */
+        char name[192]; /* the longest prefix and stem make 70 */
         (void)snprintf(name, sizeof name, "%s%s%s", prefix, row->stem,
                        quantised ? endings[part] : "");
         plumb_tensor_spec spec = spec_of(v->config, row, where, part == 1);
@@ -387,7 +389,7 @@ static void visit_top(visit *v, bool embedding) {
 static void visit_block(visit *v, int64_t block) {
     int64_t layers = v->config->layers;
     place where = {BLOCK, block, -1};
-    char prefix[64], expert[96];
+    char prefix[64], expert[128];
     (void)snprintf(prefix, sizeof prefix, "%s.%lld.", block < layers ? "layers" : "mtp",
                    (long long)(block < layers ? block : block - layers));
     visit_place(v, where, prefix);

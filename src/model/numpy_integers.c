@@ -41,7 +41,7 @@ static void seed_words(const uint32_t pool[POOL], uint64_t words[POOL]) {
     }
 }
 
-/* ---- PCG64 ------------------------------------------------------------------------------------- */
+/* ---- PCG64 --------------------------------------------------------------------------------- */
 
 typedef struct pcg64 {
     uint128 state, increment;
@@ -84,7 +84,7 @@ static uint32_t next_32(pcg64 *g) {
     return (uint32_t)word;
 }
 
-/* ---- Bounded integers: the high half of word * bound, redrawn where that would be biased -------- */
+/* ---- Bounded integers: the high half of word * bound, redrawn where that would be biased ----- */
 
 static uint64_t bounded_64(pcg64 *g, uint64_t bound) {
     const uint64_t threshold = (0 - bound) % bound; /* 2^64 mod bound */
@@ -106,7 +106,8 @@ void plumb__numpy_integers(uint32_t seed, int64_t bound, int64_t count, int64_t 
     pcg64 g = pcg64_seeded(seed);
     for (int64_t i = 0; i < count; i++) {
         uint64_t n = (uint64_t)bound;
-        uint64_t draw = n == 1 ? 0 : n <= UINT64_C(1) << 32 ? bounded_32(&g, n) : bounded_64(&g, n);
-        draws[i] = (int64_t)draw;
+        if (n == 1) draws[i] = 0; /* nothing is drawn */
+        else if (n <= UINT64_C(1) << 32) draws[i] = (int64_t)bounded_32(&g, n);
+        else draws[i] = (int64_t)bounded_64(&g, n);
     }
 }

@@ -158,23 +158,23 @@ static int drawn_exponent(double spread) {
     return fraction > 0.70710678 ? exponent : exponent - 1;
 }
 
-/* Byte `index` of a stream is byte index % 8 of its word index / 8. */
+/* A word of the stream makes 8 bytes of codes, or 32 scales of 2 bits.  A stripe of 32 rows begins
+ * at a whole word of either. */
 static void drawn_stripe(const plumb__tensor_source *source, int64_t begin, int64_t end,
                          uint8_t *payload, uint8_t *scales) {
+    static const int step[4] = {-1, 0, 0, 1};
     int64_t row_bytes = source->columns / 2, groups = groups_of(source->columns);
     int64_t first = begin * row_bytes, count = (end - begin) * row_bytes;
-    for (int64_t i = 0; i < count;) {
-        uint64_t word = plumb__stream_word(source->noise, (first + i) / 8);
-        for (int64_t b = (first + i) % 8; b < 8 && i < count; b++, i++)
-            payload[i] = (uint8_t)(word >> (8 * b));
+    uint64_t word = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (i % 8 == 0) word = plumb__stream_word(source->noise, (first + i) / 8);
+        payload[i] = (uint8_t)(word >> (i % 8 * 8));
     }
-    static const int step[4] = {-1, 0, 0, 1};
     int middle = 127 + drawn_exponent(source->recipe.spread);
     first = begin * groups, count = (end - begin) * groups;
-    for (int64_t i = 0; i < count;) {
-        uint64_t word = plumb__stream_word(source->tiles, (first + i) / 32);
-        for (int64_t b = (first + i) % 32; b < 32 && i < count; b++, i++)
-            scales[i] = (uint8_t)(middle + step[word >> (2 * b) & 3]);
+    for (int64_t i = 0; i < count; i++) {
+        if (i % 32 == 0) word = plumb__stream_word(source->tiles, (first + i) / 32);
+        scales[i] = (uint8_t)(middle + step[word >> (i % 32 * 2) & 3]);
     }
 }
 

@@ -24,8 +24,9 @@ static int compare_items(const void *a, const void *b) {
     return compare(((const item *)a)->text, ((const item *)b)->text);
 }
 
-plumb_status plumb__added_tokens_build(plumb__added_tokens *added, const plumb__vocabulary *vocabulary,
-                                       const char *file, plumb_error *err) {
+plumb_status plumb__added_tokens_build(plumb__added_tokens *added,
+                                       const plumb__vocabulary *vocabulary, const char *file,
+                                       plumb_error *err) {
     *added = (plumb__added_tokens){.vocabulary = vocabulary};
     item *items = malloc((size_t)vocabulary->size * sizeof *items);
     added->ids = malloc((size_t)vocabulary->size * sizeof *added->ids);
@@ -63,12 +64,14 @@ static plumb__slice text_of(const plumb__added_tokens *added, int64_t i) {
 }
 
 /* First token of [low, high), all longer than `depth`, whose byte there is at least `byte`. */
-static int64_t lower_bound(const plumb__added_tokens *added, int64_t low, int64_t high, size_t depth,
-                           int byte) {
+static int64_t lower_bound(const plumb__added_tokens *added, int64_t low, int64_t high,
+                           size_t depth, int byte) {
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if ((unsigned char)text_of(added, middle).bytes[depth] < byte) low = middle + 1;
-        else high = middle;
+        if ((unsigned char)text_of(added, middle).bytes[depth] < byte)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }

@@ -1,5 +1,5 @@
-/* Added tokens: strings that are cut out of template text before anything else, leftmost first, then
- * longest (spec: tokenizer-and-chat.md section 2, step 1). */
+/* Added tokens: strings that are cut out of template text before anything else, leftmost first,
+ * then longest (spec: tokenizer-and-chat.md section 2, step 1). */
 #ifndef PLUMB_TEXT_ADDED_TOKENS_H
 #define PLUMB_TEXT_ADDED_TOKENS_H
 

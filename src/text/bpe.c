@@ -1,18 +1,17 @@
 /* Encoding a piece by search (bpe.h says why this is the encoding).
  *
  * From the left, take the longest token that stays apart from the one before it; where none does,
- * step back and take the next shorter one.  Nearly every step goes forward, so a piece costs a walk
- * down the prefix tree and a few look-ups of pairs per token. */
+ * step back and take the next shorter one.  A prefix of the piece has but one encoding, so the
+ * search enters a place at most once: it is linear even where it steps back, and it seldom does.  A
+ * piece costs a walk down the prefix tree and a few look-ups of pairs per token. */
 #include "text/bpe.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 
 void plumb__bpe_scratch_free(plumb__bpe_scratch *scratch) {
-    free(scratch->dead);
     free(scratch->symbols);
     free(scratch->heap);
     *scratch = (plumb__bpe_scratch){0};
@@ -20,9 +19,10 @@ void plumb__bpe_scratch_free(plumb__bpe_scratch *scratch) {
 
 plumb_status plumb__tokens_reserve(plumb_tokens *tokens, int64_t more, plumb_error *err) {
     if (more <= tokens->capacity - tokens->count) return PLUMB_OK;
-    int32_t *grown = more > INT64_MAX - tokens->count
-                         ? NULL
-                         : plumb__grow(tokens->ids, &tokens->capacity, tokens->count + more, sizeof *grown);
+    int32_t *grown =
+        more > INT64_MAX - tokens->count
+            ? NULL
+            : plumb__grow(tokens->ids, &tokens->capacity, tokens->count + more, sizeof *grown);
     if (!grown) return plumb__fail_memory(err, "token ids", (size_t)more * sizeof *grown);
     tokens->ids = grown;
     return PLUMB_OK;
@@ -52,7 +52,8 @@ bool plumb__bpe_stay_apart(const plumb__bpe *bpe, int32_t left, int32_t right, i
 }
 
 /* The longest token that `bytes` begin with; every single byte is one. */
-static int32_t longest_token(const plumb__bpe *bpe, const char *bytes, size_t size, int64_t *steps) {
+static int32_t longest_token(const plumb__bpe *bpe, const char *bytes, size_t size,
+                             int64_t *steps) {
     uint32_t n_tokens = (uint32_t)bpe->vocabulary->size;
     uint32_t node = (uint32_t)bpe->byte_id[(unsigned char)bytes[0]];
     uint32_t longest = node;
@@ -69,71 +70,40 @@ static int32_t longest_token(const plumb__bpe *bpe, const char *bytes, size_t si
     return (int32_t)longest;
 }
 
-/* The dead places of one piece.  They are rarely needed, so the bits are cleared when the first one
- * is noted. */
-static plumb_status clear_dead(plumb__bpe_scratch *scratch, size_t size, plumb_error *err) {
-    int64_t words = (int64_t)(size / 64) + 1;
-    void *grown = plumb__grow(scratch->dead, &scratch->dead_capacity, words, sizeof *scratch->dead);
-    if (!grown) return plumb__fail_memory(err, "encoding", (size_t)words * sizeof *scratch->dead);
-    scratch->dead = grown;
-    memset(scratch->dead, 0, (size_t)words * sizeof *scratch->dead);
-    return PLUMB_OK;
-}
-
-static bool is_dead(const plumb__bpe_scratch *scratch, size_t at) {
-    return scratch->dead[at / 64] >> (at % 64) & 1;
-}
-
-/* `*found` is false if the search ends without a result, which the fact in bpe.h rules out. */
-static plumb_status search(const plumb__bpe *bpe, const char *piece, size_t size,
-                           plumb__bpe_scratch *scratch, plumb_tokens *tokens, bool *found,
-                           plumb_error *err) {
+/* Returns false if there is no result, which the fact in bpe.h rules out.  `tokens` has room. */
+static bool search(const plumb__bpe *bpe, const char *piece, size_t size, int64_t *steps,
+                   plumb_tokens *tokens) {
     const plumb__vocabulary *v = bpe->vocabulary;
     int64_t first = tokens->count;
-    bool any_dead = false;
     size_t at = 0;
-    int32_t candidate = longest_token(bpe, piece, size, &scratch->steps);
-    *found = true;
+    int32_t candidate = longest_token(bpe, piece, size, steps);
     for (;;) {
-        size_t next = at;
+        int32_t before = tokens->count > first ? tokens->ids[tokens->count - 1] : -1;
         for (; candidate >= 0; candidate = bpe->derivations[candidate].shorter) {
-            scratch->steps++;
-            next = at + plumb__token(v, candidate).size;
-            if (any_dead && is_dead(scratch, next)) continue;
-            if (tokens->count == first) break;
-            if (plumb__bpe_stay_apart(bpe, tokens->ids[tokens->count - 1], candidate, PLUMB_NEVER)) break;
+            ++*steps;
+            if (before < 0 || plumb__bpe_stay_apart(bpe, before, candidate, PLUMB_NEVER)) break;
         }
         if (candidate >= 0) {
             tokens->ids[tokens->count++] = candidate;
-            at = next;
-            if (at == size) return PLUMB_OK;
-            candidate = longest_token(bpe, piece + at, size - at, &scratch->steps);
-            continue;
+            at += plumb__token(v, candidate).size;
+            if (at == size) return true;
+            candidate = longest_token(bpe, piece + at, size - at, steps);
+        } else {
+            if (before < 0) return false;
+            tokens->count--;
+            at -= plumb__token(v, before).size;
+            candidate = bpe->derivations[before].shorter;
         }
-        if (!any_dead) {
-            plumb_status status = clear_dead(scratch, size, err);
-            if (status != PLUMB_OK) return status;
-            any_dead = true;
-        }
-        scratch->dead[at / 64] |= UINT64_C(1) << (at % 64);
-        if (tokens->count == first) {
-            *found = false;
-            return PLUMB_OK;
-        }
-        candidate = tokens->ids[--tokens->count];
-        at -= plumb__token(v, candidate).size;
-        candidate = bpe->derivations[candidate].shorter;
     }
 }
 
 plumb_status plumb__bpe_encode(const plumb__bpe *bpe, const char *piece, size_t size,
-                               plumb__bpe_scratch *scratch, plumb_tokens *tokens, plumb_error *err) {
+                               plumb__bpe_scratch *scratch, plumb_tokens *tokens,
+                               plumb_error *err) {
     if (size == 0) return PLUMB_OK;
     if (!bpe->ordered) return plumb__bpe_merge(bpe, piece, size, scratch, tokens, err);
     plumb_status status = plumb__tokens_reserve(tokens, (int64_t)size, err);
     if (status != PLUMB_OK) return status;
-    bool found;
-    status = search(bpe, piece, size, scratch, tokens, &found, err);
-    if (status == PLUMB_OK && !found) return plumb__bpe_merge(bpe, piece, size, scratch, tokens, err);
-    return status;
+    if (search(bpe, piece, size, &scratch->steps, tokens)) return PLUMB_OK;
+    return plumb__bpe_merge(bpe, piece, size, scratch, tokens, err);
 }

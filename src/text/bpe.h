@@ -13,9 +13,7 @@
  * For merges then happen in order of rank over the whole piece.  Take the first one that would
  * reach across a boundary of the sequence: up to then each token has developed as it does alone, so
  * the same merge would have happened with its two neighbours alone.  The encoding is unique, so any
- * search that ends with such a sequence has found it.  The same argument on prefixes says that each
- * prefix of the piece has one last token: a search that comes back to a place it has left in vain
- * need not enter it again, which bounds the work. */
+ * search that ends with such a sequence has found it. */
 #ifndef PLUMB_TEXT_BPE_H
 #define PLUMB_TEXT_BPE_H
 
@@ -52,7 +50,7 @@ typedef struct plumb__bpe {
     plumb__pair_slot *pairs;
     uint64_t pair_mask;
     uint64_t *pair_filter;
-    bool ordered; /* parts rank before their uses: the search of bpe.c may run */
+    bool ordered;                   /* parts rank before their uses: the search of bpe.c may run */
     plumb__derivation *derivations; /* (vocabulary size) */
     plumb__edge_slot *edges;
     uint64_t edge_mask;
@@ -61,8 +59,6 @@ typedef struct plumb__bpe {
 
 /* Per call; start from {0}, free with plumb__bpe_scratch_free. */
 typedef struct plumb__bpe_scratch {
-    uint64_t *dead; /* places of the piece that lead nowhere, one bit each */
-    int64_t dead_capacity;
     void *symbols, *heap; /* bpe_merge.c's */
     int64_t symbols_capacity, heap_capacity;
     int64_t steps; /* counted work, for tests of its growth */
@@ -74,13 +70,13 @@ PLUMB_MUST_CHECK plumb_status plumb__bpe_build(plumb__bpe *bpe, const plumb__voc
 void plumb__bpe_free(plumb__bpe *bpe);
 
 /* Appends the ids of one piece; any bytes. */
-PLUMB_MUST_CHECK plumb_status plumb__bpe_encode(const plumb__bpe *bpe, const char *piece, size_t size,
-                                                plumb__bpe_scratch *scratch, plumb_tokens *tokens,
-                                                plumb_error *err);
+PLUMB_MUST_CHECK plumb_status plumb__bpe_encode(const plumb__bpe *bpe, const char *piece,
+                                                size_t size, plumb__bpe_scratch *scratch,
+                                                plumb_tokens *tokens, plumb_error *err);
 /* The same by the definition, in O(n log n). */
-PLUMB_MUST_CHECK plumb_status plumb__bpe_merge(const plumb__bpe *bpe, const char *piece, size_t size,
-                                               plumb__bpe_scratch *scratch, plumb_tokens *tokens,
-                                               plumb_error *err);
+PLUMB_MUST_CHECK plumb_status plumb__bpe_merge(const plumb__bpe *bpe, const char *piece,
+                                               size_t size, plumb__bpe_scratch *scratch,
+                                               plumb_tokens *tokens, plumb_error *err);
 
 /* Whether left and right, encoded together, do not merge across their boundary at a rank below
  * `limit`.  Needs their derivations, and `ordered`. */

@@ -9,13 +9,14 @@ typedef struct builder {
     plumb__bpe *bpe;
     const plumb__tokenizer_json *file;
     plumb_error *err;
-    char *bytes; /* room for the longest merge */
+    char *bytes;         /* room for the longest merge */
     int32_t (*parts)[3]; /* (merges) ids of left, right, result */
 } builder;
 
 static plumb_status refuse(const builder *b, const char *field, int64_t index, plumb__text192 found,
                            const char *expected) {
-    return plumb__fail(b->err, PLUMB_ERROR_FORMAT, b->file->path, field, index, found.s, "%s", expected);
+    return plumb__fail(b->err, PLUMB_ERROR_FORMAT, b->file->path, field, index, found.s, "%s",
+                       expected);
 }
 
 static plumb_status find_bytes(const builder *b) {
@@ -48,7 +49,8 @@ static plumb_status resolve(const builder *b, int64_t rank) {
     return refuse(b, "model.merges", rank,
                   plumb__format("\"%.*s %.*s\", whose %s is not in model.vocab",
                                 merge.left.size > 60 ? 60 : (int)merge.left.size, merge.left.bytes,
-                                merge.right.size > 60 ? 60 : (int)merge.right.size, merge.right.bytes, which),
+                                merge.right.size > 60 ? 60 : (int)merge.right.size,
+                                merge.right.bytes, which),
                   "merges of known tokens");
 }
 
@@ -73,7 +75,8 @@ static plumb_status build_pairs(const builder *b) {
     while (slots < (uint64_t)file->n_merges * 2) slots *= 2;
     b->bpe->pair_mask = slots - 1;
     b->bpe->pairs = calloc(slots, sizeof *b->bpe->pairs);
-    b->bpe->pair_filter = calloc((size_t)1 << PLUMB_PAIR_FILTER_BITS >> 6, sizeof *b->bpe->pair_filter);
+    b->bpe->pair_filter =
+        calloc((size_t)1 << PLUMB_PAIR_FILTER_BITS >> 6, sizeof *b->bpe->pair_filter);
     if (!b->bpe->pairs || !b->bpe->pair_filter)
         return plumb__fail_memory(b->err, "merges", slots * sizeof *b->bpe->pairs);
     for (int64_t rank = 0; rank < file->n_merges; rank++) {
@@ -238,7 +241,8 @@ plumb_status plumb__bpe_build(plumb__bpe *bpe, const plumb__vocabulary *vocabula
     b.bytes = malloc(longest + 1);
     b.parts = malloc(((size_t)file->n_merges + 1) * sizeof *b.parts);
     plumb_status status = PLUMB_OK;
-    if (!b.bytes || !b.parts) status = plumb__fail_memory(err, "merges", longest + (size_t)file->n_merges);
+    if (!b.bytes || !b.parts)
+        status = plumb__fail_memory(err, "merges", longest + (size_t)file->n_merges);
     if (status == PLUMB_OK) status = find_bytes(&b);
     if (status == PLUMB_OK) status = build_pairs(&b);
     if (status == PLUMB_OK) status = check_order(&b);

@@ -63,7 +63,8 @@ static void merge_all(merging *m) {
         candidate c = heap_pop(m);
         symbol *left = &m->symbols[c.at];
         /* One of the two may have merged otherwise since. */
-        if (left->id != c.left || left->behind < 0 || m->symbols[left->behind].id != c.right) continue;
+        if (left->id != c.left || left->behind < 0 || m->symbols[left->behind].id != c.right)
+            continue;
         symbol *right = &m->symbols[left->behind];
         left->id = c.result;
         left->behind = right->behind;
@@ -90,10 +91,12 @@ plumb_status plumb__bpe_merge(const plumb__bpe *bpe, const char *piece, size_t s
 
     merging m = {.bpe = bpe, .symbols = symbols, .heap = heap};
     for (int64_t i = 0; i < n; i++)
-        m.symbols[i] = (symbol){bpe->byte_id[(unsigned char)piece[i]], i - 1, i + 1 < n ? i + 1 : -1};
+        m.symbols[i] =
+            (symbol){bpe->byte_id[(unsigned char)piece[i]], i - 1, i + 1 < n ? i + 1 : -1};
     for (int64_t i = 0; i < n; i++) consider(&m, i);
     merge_all(&m);
-    for (int64_t i = 0; i >= 0; i = m.symbols[i].behind) tokens->ids[tokens->count++] = m.symbols[i].id;
+    for (int64_t i = 0; i >= 0; i = m.symbols[i].behind)
+        tokens->ids[tokens->count++] = m.symbols[i].id;
     scratch->steps += m.steps;
     return PLUMB_OK;
 }

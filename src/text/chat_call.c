@@ -23,7 +23,9 @@ static void emit(plumb__chat_call *call, const char *bytes, size_t size) {
         plumb__chat_emit(call->events, PLUMB_CHAT_CALL_ARGUMENTS, call->next - 1, bytes, size);
 }
 
-static void emit_text(plumb__chat_call *call, const char *text) { emit(call, text, strlen(text)); }
+static void emit_text(plumb__chat_call *call, const char *text) {
+    emit(call, text, strlen(text));
+}
 
 /* The inside of a string literal.  Bytes between escapes go out in one piece. */
 static void emit_escaped(plumb__chat_call *call, const char *bytes, size_t size) {
@@ -64,8 +66,10 @@ static bool add_key(plumb__chat_call *call, const char *key, size_t size) {
         return false;
     }
     int64_t at = call->key_bytes.size;
-    if (call->n_parameters == PLUMB__CALL_PARAMETERS_MAX) call->broken = true;
-    else plumb__buffer_append(&call->key_bytes, key, size);
+    if (call->n_parameters == PLUMB__CALL_PARAMETERS_MAX)
+        call->broken = true;
+    else
+        plumb__buffer_append(&call->key_bytes, key, size);
     call->broken |= call->key_bytes.failed;
     if (call->broken) return false;
     call->keys[call->n_parameters++] = (plumb__call_key){hash, at, size};
@@ -119,8 +123,10 @@ static bool collected_is(plumb__chat_call *call, int kind) {
 
 void plumb__call_value_end(plumb__chat_call *call) {
     if (call->value == PLUMB__CALL_JSON) {
-        if (collected_is(call, -1)) emit(call, call->collected.bytes, (size_t)call->collected.size);
-        else become_string(call);
+        if (collected_is(call, -1))
+            emit(call, call->collected.bytes, (size_t)call->collected.size);
+        else
+            become_string(call);
     }
     if (call->value == PLUMB__CALL_STRING) emit_text(call, "\"");
     call->value = PLUMB__CALL_NO_VALUE;
@@ -154,8 +160,10 @@ void plumb__call_end(plumb__chat_call *call) {
         plumb__call_drop(call);
         return;
     }
-    if (call->bare) emit_body(call);
-    else emit_text(call, call->n_parameters ? "}" : "{}");
+    if (call->bare)
+        emit_body(call);
+    else
+        emit_text(call, call->n_parameters ? "}" : "{}");
     if (!call->muted)
         plumb__chat_emit_mark(call->events, PLUMB_CHAT_CALL_END, call->next - 1, "", 0);
     call->open = false;

@@ -35,7 +35,7 @@ typedef struct plumb__call_key {
 typedef struct plumb__chat_call {
     plumb__chat_events *events;
     unsigned *flags;
-    int next;    /* index of the next call */
+    int next; /* index of the next call */
     bool open;
     bool muted;  /* nothing is delivered */
     bool broken; /* will be dropped at its end */

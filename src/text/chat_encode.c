@@ -17,8 +17,12 @@ typedef struct renderer {
     int effort;
 } renderer;
 
-static void text(renderer *r, const char *literal) { plumb__chat_literal(r->items, literal); }
-static void control(renderer *r, const char *token) { plumb__chat_control(r->items, token); }
+static void text(renderer *r, const char *literal) {
+    plumb__chat_literal(r->items, literal);
+}
+static void control(renderer *r, const char *token) {
+    plumb__chat_control(r->items, token);
+}
 static void string(renderer *r, const plumb__python_value *value) {
     if (value) plumb__chat_text(r->items, value->bytes, value->size);
 }
@@ -98,13 +102,16 @@ static void tag(renderer *r, const char *opening, const char *rest) {
     text(r, rest);
 }
 
-static void parameter(renderer *r, const char *key, size_t key_size, const plumb__python_value *value) {
+static void parameter(renderer *r, const char *key, size_t key_size,
+                      const plumb__python_value *value) {
     bool is_string = value->kind == PLUMB__PYTHON_STR;
     tag(r, "<", " parameter name=\"");
     plumb__chat_text(r->items, key, key_size);
     text(r, is_string ? "\" string=\"true\">" : "\" string=\"false\">");
-    if (is_string) string(r, value);
-    else json(r, value);
+    if (is_string)
+        string(r, value);
+    else
+        json(r, value);
     tag(r, "</", " parameter>");
 }
 
@@ -115,8 +122,8 @@ static void arguments(renderer *r, const plumb__python_value *given) {
     plumb__python_json parsed[2] = {{0}, {0}};
     const plumb__python_value *object = given;
     for (int i = 0; i < 2 && object && object->kind == PLUMB__PYTHON_STR; i++) {
-        plumb_status status = plumb__python_json_read(object->bytes, object->size, false, whole,
-                                                      &parsed[i], NULL);
+        plumb_status status =
+            plumb__python_json_read(object->bytes, object->size, false, whole, &parsed[i], NULL);
         if (status == PLUMB_ERROR_MEMORY) r->items->text.failed = true;
         object = status == PLUMB_OK ? parsed[i].root : NULL;
     }
@@ -249,7 +256,8 @@ plumb_status plumb_chat_encode(const plumb_text *text_handle, const char *messag
     if (!options) options = &defaults;
     plumb_status status = plumb__chat_render(messages, strlen(messages), options, &items, err);
     if (status == PLUMB_OK)
-        status = plumb__chat_items_encode(&items, text_handle, options->match_added_tokens, tokens, err);
+        status =
+            plumb__chat_items_encode(&items, text_handle, options->match_added_tokens, tokens, err);
     plumb__chat_items_free(&items);
     return status;
 }

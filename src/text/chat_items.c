@@ -69,8 +69,10 @@ void plumb__chat_template(plumb__chat_items *items, const char *text) {
 void plumb__chat_items_print(const plumb__chat_items *items, plumb__buffer *out) {
     for (int64_t i = 0; i < items->count; i++) {
         const plumb__chat_item *item = &items->list[i];
-        if (item->control) plumb__buffer_text(out, item->control);
-        else plumb__buffer_append(out, items->text.bytes + item->at, (size_t)item->size);
+        if (item->control)
+            plumb__buffer_text(out, item->control);
+        else
+            plumb__buffer_append(out, items->text.bytes + item->at, (size_t)item->size);
     }
 }
 
@@ -78,8 +80,8 @@ static plumb_status encode_control(const plumb_text *text, const char *control,
                                    plumb_tokens *tokens, plumb_error *err) {
     int32_t id = plumb_text_token_id(text, control);
     if (id < 0)
-        return plumb__fail(err, PLUMB_ERROR_TEXT, NULL, "tokenizer.json added_tokens", -1, "no entry",
-                           "the control token %s", control);
+        return plumb__fail(err, PLUMB_ERROR_TEXT, NULL, "tokenizer.json added_tokens", -1,
+                           "no entry", "the control token %s", control);
     int32_t *grown = plumb__grow(tokens->ids, &tokens->capacity, tokens->count + 1, sizeof *grown);
     if (!grown) return plumb__fail_memory(err, "tokens", (size_t)tokens->count * sizeof *grown);
     tokens->ids = grown;
@@ -93,7 +95,8 @@ plumb_status plumb__chat_items_encode(const plumb__chat_items *items, const plum
     plumb_status status = PLUMB_OK;
     for (int64_t i = 0; i < items->count && status == PLUMB_OK; i++) {
         const plumb__chat_item *item = &items->list[i];
-        if (item->control) status = encode_control(text, item->control, tokens, err);
+        if (item->control)
+            status = encode_control(text, item->control, tokens, err);
         else
             status = plumb_text_encode(text, items->text.bytes + item->at, (size_t)item->size,
                                        match_added, tokens, err);

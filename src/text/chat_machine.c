@@ -23,9 +23,13 @@
 
 #include "text/chat_protocol.h"
 
-static void flag(plumb__chat_machine *m, unsigned bits) { m->flags |= bits; }
+static void flag(plumb__chat_machine *m, unsigned bits) {
+    m->flags |= bits;
+}
 
-static bool is_white(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+static bool is_white(char c) {
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
 
 /* ---- Text, by state ------------------------------------------------------------------- */
 
@@ -52,8 +56,10 @@ static void visible_text(plumb__chat_machine *m, const char *bytes, size_t size)
         return;
     }
     for (; tail > 0; tail--) {
-        if (m->line_feeds == 2) show(m, "\n", 1);
-        else m->line_feeds++;
+        if (m->line_feeds == 2)
+            show(m, "\n", 1);
+        else
+            m->line_feeds++;
     }
 }
 
@@ -61,8 +67,10 @@ static void visible_text(plumb__chat_machine *m, const char *bytes, size_t size)
 static size_t skip_gap(plumb__chat_machine *m, const char *bytes, size_t size) {
     size_t at = 0;
     for (; at < size && is_white(bytes[at]); at++) {
-        if (bytes[at] == '\n') m->gap_line_feeds++;
-        else m->gap_other = true;
+        if (bytes[at] == '\n')
+            m->gap_line_feeds++;
+        else
+            m->gap_other = true;
     }
     if (m->gap_line_feeds > 3) m->gap_line_feeds = 3; /* more than any gap of the grammar */
     return at;
@@ -77,7 +85,8 @@ static void text_after_calls(plumb__chat_machine *m, const char *bytes, size_t s
 
 static void take_text(plumb__chat_machine *m, const char *bytes, size_t size) {
     size_t gap = 0;
-    if (m->state == PLUMB__STATE_CALLS || m->state == PLUMB__STATE_INVOKE || m->state == PLUMB__STATE_AFTER)
+    if (m->state == PLUMB__STATE_CALLS || m->state == PLUMB__STATE_INVOKE ||
+        m->state == PLUMB__STATE_AFTER)
         gap = skip_gap(m, bytes, size);
     if (gap == size) return;
     bytes += gap;
@@ -86,8 +95,10 @@ static void take_text(plumb__chat_machine *m, const char *bytes, size_t size) {
     case PLUMB__STATE_REASONING:
     case PLUMB__STATE_CONTENT: visible_text(m, bytes, size); break;
     case PLUMB__STATE_CALLS:
-        if (m->block_wrapped) flag(m, PLUMB_CHAT_FLAG_TOLERATED); /* and lost */
-        else text_after_calls(m, bytes, size);
+        if (m->block_wrapped)
+            flag(m, PLUMB_CHAT_FLAG_TOLERATED); /* and lost */
+        else
+            text_after_calls(m, bytes, size);
         break;
     case PLUMB__STATE_AFTER: text_after_calls(m, bytes, size); break;
     case PLUMB__STATE_INVOKE:
@@ -108,14 +119,16 @@ static void take_text(plumb__chat_machine *m, const char *bytes, size_t size) {
 /* ---- Tags, by state ------------------------------------------------------------------- */
 
 static bool in_call(const plumb__chat_machine *m) {
-    return m->state == PLUMB__STATE_INVOKE || m->state == PLUMB__STATE_BODY || m->state == PLUMB__STATE_VALUE;
+    return m->state == PLUMB__STATE_INVOKE || m->state == PLUMB__STATE_BODY ||
+           m->state == PLUMB__STATE_VALUE;
 }
 
 /* A tag that opens a block, in reasoning or content. */
 static void open_block(plumb__chat_machine *m) {
     m->block_in_reasoning = m->state == PLUMB__STATE_REASONING;
     if (m->block_in_reasoning) flag(m, PLUMB_CHAT_FLAG_CALL_IN_REASONING);
-    if (m->line_feeds != 2 || !m->tools_offered || m->calls_over) flag(m, PLUMB_CHAT_FLAG_TOLERATED);
+    if (m->line_feeds != 2 || !m->tools_offered || m->calls_over)
+        flag(m, PLUMB_CHAT_FLAG_TOLERATED);
     m->line_feeds = 0;
     m->state = PLUMB__STATE_CALLS;
     m->block_wrapped = m->block_has_calls = false;
@@ -182,8 +195,10 @@ static void take_opening(plumb__chat_machine *m, const plumb__tag *tag) {
         m->state = PLUMB__STATE_CALLS;
         m->block_wrapped = m->block_has_calls = false;
     }
-    if (tag->kind == PLUMB__TAG_CALLS) m->block_wrapped = true;
-    else begin_call(m, tag->name, tag->name_size);
+    if (tag->kind == PLUMB__TAG_CALLS)
+        m->block_wrapped = true;
+    else
+        begin_call(m, tag->name, tag->name_size);
 }
 
 /* In content, a closing tag without an opening one is dropped. */
@@ -193,7 +208,8 @@ static void take_closing(plumb__chat_machine *m, const plumb__tag *tag) {
         return;
     }
     close_call(m);
-    if (tag->kind == PLUMB__TAG_CALLS_END && m->state == PLUMB__STATE_CALLS) m->state = PLUMB__STATE_AFTER;
+    if (tag->kind == PLUMB__TAG_CALLS_END && m->state == PLUMB__STATE_CALLS)
+        m->state = PLUMB__STATE_AFTER;
 }
 
 static void take_tag(plumb__chat_machine *m, const plumb__tag *tag) {
@@ -201,7 +217,8 @@ static void take_tag(plumb__chat_machine *m, const plumb__tag *tag) {
     if (tag->kind == PLUMB__TAG_CALLS || tag->kind == PLUMB__TAG_INVOKE ||
         tag->kind == PLUMB__TAG_PARAMETER)
         take_opening(m, tag);
-    else take_closing(m, tag);
+    else
+        take_closing(m, tag);
     m->gap_line_feeds = 0;
     m->gap_other = false;
 }
@@ -226,7 +243,8 @@ static void release_hold(plumb__chat_machine *m, size_t size) {
 
 /* Text may spell the mark between the tags of a block, and to end what such a tag has opened. */
 static bool spelled_allowed(const plumb__chat_machine *m) {
-    return m->state == PLUMB__STATE_CALLS || m->state == PLUMB__STATE_INVOKE || (in_call(m) && m->opener_spelled);
+    return m->state == PLUMB__STATE_CALLS || m->state == PLUMB__STATE_INVOKE ||
+           (in_call(m) && m->opener_spelled);
 }
 
 static plumb__tag match(plumb__chat_machine *m, size_t from) {
@@ -277,7 +295,9 @@ void plumb__machine_init(plumb__chat_machine *m, bool in_reasoning, bool tools_o
     plumb__call_init(&m->call, &m->events, &m->flags);
 }
 
-void plumb__machine_free(plumb__chat_machine *m) { plumb__call_free(&m->call); }
+void plumb__machine_free(plumb__chat_machine *m) {
+    plumb__call_free(&m->call);
+}
 
 void plumb__machine_text(plumb__chat_machine *m, const char *bytes, size_t size) {
     size_t at = 0;
@@ -294,8 +314,10 @@ void plumb__machine_text(plumb__chat_machine *m, const char *bytes, size_t size)
 }
 
 void plumb__machine_mark(plumb__chat_machine *m) {
-    if (m->hold_size) hold_symbol(m, PLUMB__TAG_DSML);
-    else take_text(m, PLUMB__CONTROL_DSML, sizeof PLUMB__CONTROL_DSML - 1);
+    if (m->hold_size)
+        hold_symbol(m, PLUMB__TAG_DSML);
+    else
+        take_text(m, PLUMB__CONTROL_DSML, sizeof PLUMB__CONTROL_DSML - 1);
 }
 
 /* ---- Control tokens ------------------------------------------------------------------- */
@@ -317,7 +339,8 @@ static void take_think(plumb__chat_machine *m) {
     flag(m, PLUMB_CHAT_FLAG_TOLERATED);
     if (m->state == PLUMB__STATE_AFTER) m->calls_over = true;
     if (m->state == PLUMB__STATE_CONTENT) release_line_feeds(m);
-    if (m->state == PLUMB__STATE_CONTENT || m->state == PLUMB__STATE_AFTER) m->state = PLUMB__STATE_REASONING;
+    if (m->state == PLUMB__STATE_CONTENT || m->state == PLUMB__STATE_AFTER)
+        m->state = PLUMB__STATE_REASONING;
 }
 
 /* Inside an argument the tokens of <think> and </think> are what they spell. */
@@ -344,11 +367,14 @@ void plumb__machine_end(plumb__chat_machine *m, bool eos) {
     if (half_tag) m->hold_size = 0;
     release_hold(m, m->hold_size);
     bool closed = m->state == PLUMB__STATE_CONTENT || m->state == PLUMB__STATE_AFTER;
-    if (m->state == PLUMB__STATE_REASONING || m->state == PLUMB__STATE_CONTENT) release_line_feeds(m);
+    if (m->state == PLUMB__STATE_REASONING || m->state == PLUMB__STATE_CONTENT)
+        release_line_feeds(m);
     if (in_call(m) && eos && !half_opening && is_finished_call(m)) close_call(m);
     if (in_call(m)) plumb__call_drop(&m->call);
-    if (in_call(m) || half_opening) flag(m, PLUMB_CHAT_FLAG_INCOMPLETE_CALL);
-    else if (eos && !(closed && !half_tag)) flag(m, PLUMB_CHAT_FLAG_TOLERATED);
+    if (in_call(m) || half_opening)
+        flag(m, PLUMB_CHAT_FLAG_INCOMPLETE_CALL);
+    else if (eos && (!closed || half_tag))
+        flag(m, PLUMB_CHAT_FLAG_TOLERATED);
     if (!eos) flag(m, PLUMB_CHAT_FLAG_NO_END);
     m->state = PLUMB__STATE_DONE;
 }

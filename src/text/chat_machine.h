@@ -21,7 +21,7 @@ typedef struct plumb__chat_machine {
     plumb__chat_state state;
     unsigned flags;
     bool tools_offered;
-    bool block_wrapped;      /* the block began with its own tag, not with a call */
+    bool block_wrapped; /* the block began with its own tag, not with a call */
     bool block_has_calls;
     bool block_in_reasoning; /* it began there */
     bool calls_over;         /* later blocks are suppressed */
@@ -42,7 +42,7 @@ void plumb__machine_init(plumb__chat_machine *m, bool in_reasoning, bool tools_o
 void plumb__machine_free(plumb__chat_machine *m);
 
 void plumb__machine_text(plumb__chat_machine *m, const char *bytes, size_t size); /* characters */
-void plumb__machine_mark(plumb__chat_machine *m);                                 /* the DSML token */
+void plumb__machine_mark(plumb__chat_machine *m);            /* the DSML token */
 void plumb__machine_think(plumb__chat_machine *m, bool end); /* the token <think> or </think> */
 void plumb__machine_end(plumb__chat_machine *m, bool eos);
 

@@ -22,7 +22,7 @@ bool plumb__python_str_is(const plumb__python_value *value, const char *text) {
            memcmp(value->bytes, text, value->size) == 0;
 }
 
-/* `path` and `key` make the field's name, as in "messages" + ".tool_calls[0].function" + ".name". */
+/* `path` and `key` make the field's name: "messages" ".tool_calls[0].function" ".name". */
 static plumb_status refuse(const checker *c, const char *path, const char *key,
                            const plumb__python_value *found, const char *expected) {
     plumb__text192 field = plumb__format("messages%s.%s", path, key);
@@ -30,7 +30,8 @@ static plumb_status refuse(const checker *c, const char *path, const char *key,
     if (found && found->kind == PLUMB__PYTHON_STR) {
         size_t shown = plumb__utf8_valid_prefix(found->bytes, found->size < 80 ? found->size : 80);
         what = plumb__format("\"%.*s\"", (int)shown, found->bytes);
-    } else if (found) what = plumb__format("%s", plumb__python_kind_name(found->kind));
+    } else if (found)
+        what = plumb__format("%s", plumb__python_kind_name(found->kind));
     return plumb__fail(c->err, PLUMB_ERROR_TEXT, NULL, field.s, c->index, what.s, "%s", expected);
 }
 
@@ -71,8 +72,8 @@ static plumb_status check_block(const checker *c, const char *path,
     return PLUMB_OK;
 }
 
-static plumb_status check_list(const checker *c, const char *path, const plumb__python_value *content,
-                               bool text_only) {
+static plumb_status check_list(const checker *c, const char *path,
+                               const plumb__python_value *content, bool text_only) {
     int64_t i = 0;
     if (!content || content->kind != PLUMB__PYTHON_LIST) return PLUMB_OK;
     for (const plumb__python_value *block = content->child; block; block = block->next, i++) {
@@ -84,8 +85,9 @@ static plumb_status check_list(const checker *c, const char *path, const plumb__
 }
 
 /* The "content" member: a str, a list of blocks, or nothing. */
-static plumb_status get_content(const checker *c, const plumb__python_value *object, const char *path,
-                                bool text_only, const plumb__python_value **content) {
+static plumb_status get_content(const checker *c, const plumb__python_value *object,
+                                const char *path, bool text_only,
+                                const plumb__python_value **content) {
     plumb_status status = get(c, object, path, "content", KIND(STR) | KIND(LIST),
                               "a string or an array of blocks", content);
     return status != PLUMB_OK ? status : check_list(c, path, *content, text_only);
@@ -93,7 +95,8 @@ static plumb_status get_content(const checker *c, const plumb__python_value *obj
 
 static plumb_status add_block(checker *c, plumb__chat_block block) {
     plumb__chat_conversation *v = c->conversation;
-    plumb__chat_block *grown = plumb__grow(v->blocks, &v->blocks_capacity, v->n_blocks + 1, sizeof *grown);
+    plumb__chat_block *grown =
+        plumb__grow(v->blocks, &v->blocks_capacity, v->n_blocks + 1, sizeof *grown);
     if (!grown) return plumb__fail_memory(c->err, "blocks", (size_t)v->n_blocks * sizeof *grown);
     v->blocks = grown;
     grown[v->n_blocks++] = block;
@@ -168,7 +171,8 @@ static plumb_status check_tools(const checker *c, const plumb__python_value *too
     return PLUMB_OK;
 }
 
-static plumb_status get_task(const checker *c, const plumb__python_value *node, const char **control) {
+static plumb_status get_task(const checker *c, const plumb__python_value *node,
+                             const char **control) {
     static const struct {
         const char *name, *control;
     } tasks[] = {{"action", PLUMB__CONTROL_ACTION},       {"query", PLUMB__CONTROL_QUERY},
@@ -183,13 +187,14 @@ static plumb_status get_task(const checker *c, const plumb__python_value *node, 
     return *control ? PLUMB_OK : refuse(c, "", "task", task, expected);
 }
 
-static plumb_status get_role(const checker *c, const plumb__python_value *node, plumb__chat_role *role) {
+static plumb_status get_role(const checker *c, const plumb__python_value *node,
+                             plumb__chat_role *role) {
     static const struct {
         const char *name;
         plumb__chat_role role;
-    } roles[] = {{"system", PLUMB__ROLE_SYSTEM},       {"user", PLUMB__ROLE_USER},
-                 {"developer", PLUMB__ROLE_USER},      {"assistant", PLUMB__ROLE_ASSISTANT},
-                 {"tool", PLUMB__ROLE_TOOL},           {"latest_reminder", PLUMB__ROLE_REMINDER}};
+    } roles[] = {{"system", PLUMB__ROLE_SYSTEM},  {"user", PLUMB__ROLE_USER},
+                 {"developer", PLUMB__ROLE_USER}, {"assistant", PLUMB__ROLE_ASSISTANT},
+                 {"tool", PLUMB__ROLE_TOOL},      {"latest_reminder", PLUMB__ROLE_REMINDER}};
     static const char expected[] = "!system, developer, user, assistant, tool or latest_reminder";
     const plumb__python_value *name;
     plumb_status status = get(c, node, "", "role", KIND(STR), expected, &name);
@@ -231,7 +236,8 @@ static plumb_status add_message(checker *c, plumb__chat_message message) {
     plumb__chat_conversation *v = c->conversation;
     plumb__chat_message *grown =
         plumb__grow(v->messages, &v->messages_capacity, v->n_messages + 1, sizeof *grown);
-    if (!grown) return plumb__fail_memory(c->err, "messages", (size_t)v->n_messages * sizeof *grown);
+    if (!grown)
+        return plumb__fail_memory(c->err, "messages", (size_t)v->n_messages * sizeof *grown);
     v->messages = grown;
     message.first_block = v->n_blocks;
     grown[v->n_messages++] = message;
@@ -285,8 +291,10 @@ static int64_t find_place(const id_place *sorted, int64_t count, const plumb__py
     if (!id) return 0;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (compare_ids(sorted[middle].id, id) <= 0) low = middle + 1;
-        else high = middle;
+        if (compare_ids(sorted[middle].id, id) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low > 0 && compare_ids(sorted[low - 1].id, id) == 0 ? sorted[low - 1].place : 0;
 }
@@ -330,7 +338,8 @@ static plumb_status list_calls(const plumb__python_value *calls, id_place **list
     if (!*list) return plumb__fail_memory(err, "tool_calls", (size_t)calls->count * sizeof **list);
     for (const plumb__python_value *call = calls->child; call; call = call->next, place++) {
         const plumb__python_value *id = plumb__python_member(call, "id");
-        if (id && id->kind == PLUMB__PYTHON_STR && id->size) (*list)[(*count)++] = (id_place){id, place};
+        if (id && id->kind == PLUMB__PYTHON_STR && id->size)
+            (*list)[(*count)++] = (id_place){id, place};
     }
     if (*count > 1) qsort(*list, (size_t)*count, sizeof **list, compare_id_places);
     return PLUMB_OK;
@@ -381,8 +390,10 @@ plumb_status plumb__chat_conversation_read(const char *messages, size_t size,
                            PLUMB__MESSAGES_BYTES_MAX);
     plumb_status status = plumb__python_json_read(messages, size, false, "messages", &v.json, err);
     if (status == PLUMB_OK) status = read_all(&v, err);
-    if (status == PLUMB_OK) *conversation = v;
-    else plumb__chat_conversation_free(&v);
+    if (status == PLUMB_OK)
+        *conversation = v;
+    else
+        plumb__chat_conversation_free(&v);
     return status;
 }
 

@@ -37,7 +37,8 @@ static void feed_bytes(plumb_chat_parser *p, const char *bytes, size_t size) {
             feed_replacement(p);
             break;
         }
-        if (kind == PLUMB_UTF8_CHARACTER) plumb__machine_text(&p->machine, p->broken_tail, gathered);
+        if (kind == PLUMB_UTF8_CHARACTER)
+            plumb__machine_text(&p->machine, p->broken_tail, gathered);
         bytes++;
         size--;
     }
@@ -81,7 +82,9 @@ bool plumb__chat_parser_push_piece(plumb_chat_parser *p, plumb__piece_kind kind,
     return p->machine.state != PLUMB__STATE_DONE;
 }
 
-uint64_t plumb__chat_parser_steps(const plumb_chat_parser *parser) { return parser->machine.steps; }
+uint64_t plumb__chat_parser_steps(const plumb_chat_parser *parser) {
+    return parser->machine.steps;
+}
 
 /* ---- Tokens --------------------------------------------------------------------------- */
 
@@ -118,8 +121,10 @@ plumb_status plumb_chat_parser_create(const plumb_text *text, bool in_reasoning,
     if (status == PLUMB_OK) status = find_id(text, PLUMB__CONTROL_THINK, &p->think_id, err);
     if (status == PLUMB_OK) status = find_id(text, PLUMB__CONTROL_THINK_END, &p->think_end_id, err);
     if (status == PLUMB_OK) status = find_id(text, PLUMB__CONTROL_EOS, &p->eos_id, err);
-    if (status == PLUMB_OK) *parser = p;
-    else plumb_chat_parser_destroy(p);
+    if (status == PLUMB_OK)
+        *parser = p;
+    else
+        plumb_chat_parser_destroy(p);
     return status;
 }
 
@@ -129,26 +134,21 @@ void plumb_chat_parser_destroy(plumb_chat_parser *parser) {
     free(parser);
 }
 
-/* Tags that mark places in a picture belong to the visible text. */
-static bool is_grounding(const char *bytes, size_t size) {
-    static const char *const tags[] = {"<｜ref｜>",   "<｜/ref｜>",   "<｜box｜>",     "<｜/box｜>",
-                                       "<｜point｜>", "<｜/point｜>", "<｜polygon｜>", "<｜/polygon｜>"};
-    for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++)
-        if (size == strlen(tags[i]) && memcmp(bytes, tags[i], size) == 0) return true;
-    return false;
-}
-
 bool plumb_chat_parser_push(plumb_chat_parser *parser, int32_t token) {
     size_t size = 0;
     plumb__piece_kind kind = PLUMB__PIECE_TEXT;
     const char *bytes = plumb_text_token_bytes(parser->text, token, &size);
-    if (token == parser->dsml_id) kind = PLUMB__PIECE_DSML;
-    else if (token == parser->think_id) kind = PLUMB__PIECE_THINK;
-    else if (token == parser->think_end_id) kind = PLUMB__PIECE_THINK_END;
-    else if (token == parser->eos_id) kind = PLUMB__PIECE_EOS;
-    else if (plumb_text_is_stop(parser->text, token)) kind = PLUMB__PIECE_STOP;
-    else if (!bytes) kind = PLUMB__PIECE_HIDDEN;
-    else if (plumb_text_is_control(parser->text, token) && !is_grounding(bytes, size))
+    if (token == parser->dsml_id)
+        kind = PLUMB__PIECE_DSML;
+    else if (token == parser->think_id)
+        kind = PLUMB__PIECE_THINK;
+    else if (token == parser->think_end_id)
+        kind = PLUMB__PIECE_THINK_END;
+    else if (token == parser->eos_id)
+        kind = PLUMB__PIECE_EOS;
+    else if (plumb_text_is_stop(parser->text, token))
+        kind = PLUMB__PIECE_STOP;
+    else if (!bytes || plumb_text_is_control(parser->text, token))
         kind = PLUMB__PIECE_HIDDEN;
     return plumb__chat_parser_push_piece(parser, kind, bytes, size);
 }
@@ -157,4 +157,6 @@ void plumb_chat_parser_finish(plumb_chat_parser *parser) {
     (void)plumb__chat_parser_push_piece(parser, PLUMB__PIECE_STOP, NULL, 0);
 }
 
-unsigned plumb_chat_parser_flags(const plumb_chat_parser *parser) { return parser->machine.flags; }
+unsigned plumb_chat_parser_flags(const plumb_chat_parser *parser) {
+    return parser->machine.flags;
+}

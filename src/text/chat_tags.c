@@ -40,7 +40,8 @@ static plumb__tag_kind match_name(const cursor *c, plumb__tag_kind kind, plumb__
         if (ends_with(name, size, "\">", &tag->name_size)) return kind;
     } else {
         tag->is_string = ends_with(name, size, "\" string=\"true\">", &tag->name_size);
-        if (tag->is_string || ends_with(name, size, "\" string=\"false\">", &tag->name_size)) return kind;
+        if (tag->is_string || ends_with(name, size, "\" string=\"false\">", &tag->name_size))
+            return kind;
     }
     return c->size < PLUMB__TAG_SYMBOLS_MAX ? PLUMB__TAG_PARTIAL : PLUMB__TAG_NONE;
 }

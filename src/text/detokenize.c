@@ -1,8 +1,8 @@
 /* Streaming detokenisation.
  *
  * Tokens cut characters anywhere, so bytes wait in `tail` until they are a character.  Over a whole
- * stream the output is the stream's bytes with every maximal subpart of broken UTF-8 replaced by one
- * U+FFFD, wherever the tokens were cut. */
+ * stream the output is the stream's bytes with every maximal subpart of broken UTF-8 replaced by
+ * one U+FFFD, wherever the tokens were cut. */
 #include <string.h>
 
 #include "plumb.h"
@@ -27,10 +27,13 @@ static void take(plumb_detokenizer *d, unsigned char byte, output *out) {
     d->tail[d->tail_size++] = byte;
     while (d->tail_size > 0) {
         size_t length;
-        plumb__utf8_kind kind = plumb__utf8_judge((const char *)d->tail, (size_t)d->tail_size, &length);
+        plumb__utf8_kind kind =
+            plumb__utf8_judge((const char *)d->tail, (size_t)d->tail_size, &length);
         if (kind == PLUMB_UTF8_INCOMPLETE) return;
-        if (kind == PLUMB_UTF8_CHARACTER) put(out, d->tail, length);
-        else put(out, PLUMB_UTF8_REPLACEMENT, REPLACEMENT_SIZE);
+        if (kind == PLUMB_UTF8_CHARACTER)
+            put(out, d->tail, length);
+        else
+            put(out, PLUMB_UTF8_REPLACEMENT, REPLACEMENT_SIZE);
         d->tail_size -= (int)length;
         memmove(d->tail, d->tail + length, (size_t)d->tail_size);
     }

@@ -1,4 +1,5 @@
-/* See json_reader.h.  RFC 8259; numbers are whole and not negative, since a tokenizer has no others. */
+/* See json_reader.h.  RFC 8259; numbers are whole and not negative, since a tokenizer has no
+ * others. */
 #include "text/json_reader.h"
 
 #include <string.h>
@@ -11,7 +12,9 @@ void plumb__json_open(plumb__json_reader *r, char *text, size_t size, const char
     *r = (plumb__json_reader){.text = text, .size = size, .file = file, .err = err};
 }
 
-static bool ended(const plumb__json_reader *r) { return r->status != PLUMB_OK || r->at >= r->size; }
+static bool ended(const plumb__json_reader *r) {
+    return r->status != PLUMB_OK || r->at >= r->size;
+}
 
 void plumb__json_refuse(plumb__json_reader *r, const char *field, const char *found,
                         const char *expected) {
@@ -53,7 +56,8 @@ void plumb__json_end(plumb__json_reader *r) {
 }
 
 /* The common shape of objects and arrays: an opener, then items with commas, then the closer. */
-static bool next_item(plumb__json_reader *r, const char *field, bool *first, char open, char close) {
+static bool next_item(plumb__json_reader *r, const char *field, bool *first, char open,
+                      char close) {
     if (*first) {
         if (!accept(r, open)) {
             refuse_here(r, field, open == '{' ? "an object" : "an array");
@@ -117,7 +121,8 @@ static size_t unescape(plumb__json_reader *r, char *to) {
     int32_t low = hex4(r, r->at + 2);
     if (low < 0xDC00 || low > 0xDFFF) return 0;
     r->at += 6;
-    return plumb__utf8_write(to, 0x10000u + ((uint32_t)(unit - 0xD800) << 10) + (uint32_t)(low - 0xDC00));
+    return plumb__utf8_write(to, 0x10000u + ((uint32_t)(unit - 0xD800) << 10) +
+                                     (uint32_t)(low - 0xDC00));
 }
 
 plumb__slice plumb__json_string(plumb__json_reader *r, const char *field) {
@@ -172,7 +177,8 @@ int64_t plumb__json_integer(plumb__json_reader *r, const char *field) {
 static bool accept_word(plumb__json_reader *r, const char *word) {
     size_t length = strlen(word);
     (void)plumb__json_peek(r);
-    if (ended(r) || r->size - r->at < length || memcmp(r->text + r->at, word, length) != 0) return false;
+    if (ended(r) || r->size - r->at < length || memcmp(r->text + r->at, word, length) != 0)
+        return false;
     r->at += length;
     return true;
 }
@@ -183,7 +189,9 @@ bool plumb__json_boolean(plumb__json_reader *r, const char *field) {
     return false;
 }
 
-bool plumb__json_null(plumb__json_reader *r) { return accept_word(r, "null"); }
+bool plumb__json_null(plumb__json_reader *r) {
+    return accept_word(r, "null");
+}
 
 bool plumb__slice_is(plumb__slice slice, const char *text) {
     return slice.size == strlen(text) && memcmp(slice.bytes, text, slice.size) == 0;

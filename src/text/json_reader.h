@@ -30,7 +30,8 @@ void plumb__json_open(plumb__json_reader *r, char *text, size_t size, const char
 /* Nothing but white space may follow. */
 void plumb__json_end(plumb__json_reader *r);
 
-/* Objects:  bool first = true; while (plumb__json_member(r, "field", &first, &key)) read the value. */
+/* Objects:  bool first = true; while (plumb__json_member(r, "field", &first, &key)) read the value.
+ */
 bool plumb__json_member(plumb__json_reader *r, const char *field, bool *first, plumb__slice *key);
 /* Arrays:  bool first = true; while (plumb__json_element(r, "field", &first)) read the value. */
 bool plumb__json_element(plumb__json_reader *r, const char *field, bool *first);

@@ -11,8 +11,8 @@
 #include "text/utf8.h"
 
 /* Unicode White_Space, without brackets: it also goes inside a class. */
-#define WHITE_SPACE                                                                  \
-    "\\x{9}-\\x{D}\\x{20}\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}" \
+#define WHITE_SPACE                                                                                \
+    "\\x{9}-\\x{D}\\x{20}\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}"             \
     "\\x{202F}\\x{205F}\\x{3000}"
 
 typedef struct translation {
@@ -28,7 +28,9 @@ static void put(translation *t, const char *bytes, size_t size) {
     t->written += size;
 }
 
-static void put_text(translation *t, const char *text) { put(t, text, strlen(text)); }
+static void put_text(translation *t, const char *text) {
+    put(t, text, strlen(text));
+}
 
 /* The byte `ahead` bytes on, or 0. */
 static char look(const translation *t, size_t ahead) {
@@ -57,7 +59,8 @@ static void property(translation *t) {
     }
     if (look(t, 2) != '{' || !letters || look(t, size) != '}')
         t->unknown = "a property other than a general category";
-    else copy_bytes(t, size + 1);
+    else
+        copy_bytes(t, size + 1);
 }
 
 static void escape(translation *t, bool in_class) {
@@ -89,11 +92,16 @@ static void character_class(translation *t) {
             copy_bytes(t, 1);
             return;
         }
-        if (c == '[') t->unknown = "a class inside a class";
-        else if (c == ']') t->unknown = "an empty class";
-        else if (c == '&' && look(t, 1) == '&') t->unknown = "an intersection of classes";
-        else if (c == '\\') escape(t, true);
-        else copy_character(t);
+        if (c == '[')
+            t->unknown = "a class inside a class";
+        else if (c == ']')
+            t->unknown = "an empty class";
+        else if (c == '&' && look(t, 1) == '&')
+            t->unknown = "an intersection of classes";
+        else if (c == '\\')
+            escape(t, true);
+        else
+            copy_character(t);
         empty = false;
     }
     if (!t->unknown) t->unknown = "a class without an end";
@@ -103,18 +111,26 @@ static void character_class(translation *t) {
 static void group(translation *t) {
     if (look(t, 1) == '*' || (look(t, 1) == '?' && !(look(t, 2) && strchr(":!=>", look(t, 2)))))
         t->unknown = "this kind of group";
-    else copy_bytes(t, look(t, 1) == '?' ? 3 : 1);
+    else
+        copy_bytes(t, look(t, 1) == '?' ? 3 : 1);
 }
 
 static void construct(translation *t) {
     char c = look(t, 0);
-    if (c == '\\') escape(t, false);
-    else if (c == '[') character_class(t);
-    else if (c == '(') group(t);
-    else if (c == '^' || c == '$' || c == '.') t->unknown = "'^', '$' or '.' outside a class";
-    else if (c == '{' && look(t, 1) == ',') t->unknown = "a repeat without a lower bound";
-    else if (c == '}' && look(t, 1) && strchr("+?", look(t, 1))) t->unknown = "a mark behind '}'";
-    else copy_character(t);
+    if (c == '\\')
+        escape(t, false);
+    else if (c == '[')
+        character_class(t);
+    else if (c == '(')
+        group(t);
+    else if (c == '^' || c == '$' || c == '.')
+        t->unknown = "'^', '$' or '.' outside a class";
+    else if (c == '{' && look(t, 1) == ',')
+        t->unknown = "a repeat without a lower bound";
+    else if (c == '}' && look(t, 1) && strchr("+?", look(t, 1)))
+        t->unknown = "a mark behind '}'";
+    else
+        copy_character(t);
 }
 
 plumb_status plumb__pattern_translate(plumb__slice pattern, const char *file, char **translated,
@@ -127,8 +143,9 @@ plumb_status plumb__pattern_translate(plumb__slice pattern, const char *file, ch
     while (t.at < pattern.size && !t.unknown) construct(&t);
     if (t.unknown) {
         free(t.out);
-        return plumb__fail(err, PLUMB_ERROR_FORMAT, file, "pre_tokenizer.pattern.Regex", (int64_t)t.at,
-                           t.unknown, "a construct that PCRE2 and Oniguruma read alike");
+        return plumb__fail(err, PLUMB_ERROR_FORMAT, file, "pre_tokenizer.pattern.Regex",
+                           (int64_t)t.at, t.unknown,
+                           "a construct that PCRE2 and Oniguruma read alike");
     }
     t.out[t.written] = 0;
     *translated = t.out;

@@ -28,7 +28,8 @@ static plumb_status compile(plumb__slice pattern, const char *file, pcre2_code *
     int error;
     PCRE2_SIZE offset;
     uint32_t matches_empty = 0;
-    *code = pcre2_compile((PCRE2_SPTR)translated, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &offset, NULL);
+    *code = pcre2_compile((PCRE2_SPTR)translated, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &offset,
+                          NULL);
     free(translated);
     if (!*code) {
         PCRE2_UCHAR message[160];
@@ -106,7 +107,8 @@ static plumb_status next_match(const pcre2_code *code, const char *text, size_t 
                                plumb_error *err) {
     uint32_t options = PCRE2_NO_UTF_CHECK;
     for (;;) {
-        int rc = pcre2_match(code, (PCRE2_SPTR)text, size, *from, options, scratch->match, scratch->context);
+        int rc = pcre2_match(code, (PCRE2_SPTR)text, size, *from, options, scratch->match,
+                             scratch->context);
         *found = rc >= 0;
         if (rc == PCRE2_ERROR_NOMATCH) return PLUMB_OK;
         if (rc == PCRE2_ERROR_JIT_STACKLIMIT) {
@@ -127,9 +129,9 @@ static plumb_status next_match(const pcre2_code *code, const char *text, size_t 
 }
 
 /* Applies split `level` and those after it to one piece.  Depth is at most PLUMB_MAX_SPLITS. */
-static plumb_status split_level(const plumb__splitter *splitter, int level, const char *text, size_t size,
-                                plumb__split_scratch *scratch, plumb__piece_sink sink, void *user,
-                                plumb_error *err) {
+static plumb_status split_level(const plumb__splitter *splitter, int level, const char *text,
+                                size_t size, plumb__split_scratch *scratch, plumb__piece_sink sink,
+                                void *user, plumb_error *err) {
     if (size == 0) return PLUMB_OK;
     if (level == splitter->n_splits) return sink(user, text, size, err);
     size_t at = 0;

@@ -43,22 +43,25 @@ PLUMB_MUST_CHECK plumb_status plumb__splitter_build(plumb__splitter *splitter,
 void plumb__splitter_free(plumb__splitter *splitter);
 
 /* Receives the pieces in order; a failure ends the split. */
-typedef plumb_status (*plumb__piece_sink)(void *user, const char *piece, size_t size, plumb_error *err);
+typedef plumb_status (*plumb__piece_sink)(void *user, const char *piece, size_t size,
+                                          plumb_error *err);
 
 /* Splits valid UTF-8. */
 PLUMB_MUST_CHECK plumb_status plumb__split(const plumb__splitter *splitter, const char *text,
                                            size_t size, plumb__split_scratch *scratch,
                                            plumb__piece_sink sink, void *user, plumb_error *err);
 /* The same, always by PCRE2. */
-PLUMB_MUST_CHECK plumb_status plumb__split_general(const plumb__splitter *splitter, const char *text,
-                                                   size_t size, plumb__split_scratch *scratch,
+PLUMB_MUST_CHECK plumb_status plumb__split_general(const plumb__splitter *splitter,
+                                                   const char *text, size_t size,
+                                                   plumb__split_scratch *scratch,
                                                    plumb__piece_sink sink, void *user,
                                                    plumb_error *err);
 
 /* ---- Parts ---- */
 
-/* Turns a pattern of tokenizer.json, which means what Oniguruma makes of it, into one that means the
- * same to PCRE2; a construct whose meaning differs is refused.  Free `*translated` with free(). */
+/* Turns a pattern of tokenizer.json, which means what Oniguruma makes of it, into one that means
+ * the same to PCRE2; a construct whose meaning differs is refused.  Free `*translated` with free().
+ */
 PLUMB_MUST_CHECK plumb_status plumb__pattern_translate(plumb__slice pattern, const char *file,
                                                        char **translated, plumb_error *err);
 

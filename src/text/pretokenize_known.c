@@ -1,9 +1,10 @@
 /* The release's three splits, written by hand.
  *
- * The first split takes numbers, which the others leave alone.  The second cuts runs of Han and kana
- * from what is around them.  The third works on both, and to it a piece ends where the text changes
- * between the two or to a number.  The text is therefore read once, piece by piece, with the third
- * split's alternatives in the pattern's order, named a to f as in tokenizer-and-chat.md. */
+ * The first split takes numbers, which the others leave alone.  The second cuts runs of Han and
+ * kana from what is around them.  The third works on both, and to it a piece ends where the text
+ * changes between the two or to a number.  The text is therefore read once, piece by piece, with
+ * the third split's alternatives in the pattern's order, named a to f as in tokenizer-and-chat.md.
+ */
 #include "text/pretokenize.h"
 
 #include <stdlib.h>
@@ -18,7 +19,8 @@ static const char *const known_splits[] = {
     "\\p{N}{1,3}",
     "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+",
     ("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|"
-     "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"),
+     "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+     "?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"),
 };
 #define KNOWN_SPLITS ((int)(sizeof known_splits / sizeof known_splits[0]))
 
@@ -40,12 +42,14 @@ enum {
     BREAK = 32    /* CR and LF */
 };
 
-static bool is_han_kana(uint32_t c) { return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF); }
+static bool is_han_kana(uint32_t c) {
+    return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF);
+}
 
 static bool is_space(uint32_t c) {
     return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-           (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-           c == 0x3000;
+           (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
+           c == 0x205F || c == 0x3000;
 }
 
 /* Every character of planes 0 and 1, in order. */
@@ -58,13 +62,13 @@ static char *all_characters(size_t *size) {
 }
 
 /* One pass of PCRE2 over all characters; the group that matched names the class of the run. */
-static void class_runs(const pcre2_code *code, pcre2_match_data *match, const char *text, size_t size,
-                       unsigned char *classes) {
+static void class_runs(const pcre2_code *code, pcre2_match_data *match, const char *text,
+                       size_t size, unsigned char *classes) {
     static const unsigned char class_of_group[] = {0, WORD, NUMBER, SIGN};
     const PCRE2_SIZE *span = pcre2_get_ovector_pointer(match);
     PCRE2_SIZE at = 0;
-    for (int group; (group = pcre2_match(code, (PCRE2_SPTR)text, size, at, PCRE2_NO_UTF_CHECK, match,
-                                         NULL)) > 0;) {
+    for (int group; (group = pcre2_match(code, (PCRE2_SPTR)text, size, at, PCRE2_NO_UTF_CHECK,
+                                         match, NULL)) > 0;) {
         size_t length;
         for (at = span[0]; at < span[1]; at += length)
             classes[plumb__utf8_read(text + at, &length)] = class_of_group[group - 1];
@@ -75,7 +79,8 @@ plumb_status plumb__classes_build(unsigned char *classes, plumb_error *err) {
     static const char pattern[] = "([\\p{L}\\p{M}]+)|(\\p{N}+)|([\\p{P}\\p{S}]+)";
     int error;
     PCRE2_SIZE offset, size = 0;
-    pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &offset, NULL);
+    pcre2_code *code =
+        pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &offset, NULL);
     pcre2_match_data *match = pcre2_match_data_create(4, NULL);
     char *text = all_characters(&size);
     plumb_status status = PLUMB_OK;
@@ -137,7 +142,9 @@ static inline size_t run_end(const scanner *s, size_t at, unsigned classes) {
     return at;
 }
 
-static bool is_ascii_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+static bool is_ascii_letter(char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
 
 /* d, e and f: white space. */
 static size_t space_end(const scanner *s, size_t at) {
@@ -148,8 +155,8 @@ static size_t space_end(const scanner *s, size_t at) {
         if (c & BREAK) behind_break = end;
     }
     if (behind_break > at) return behind_break; /* d: up to the last line break */
-    if (length == 0 || last == at) return end; /* e at the end of the stretch; f */
-    return last;                          /* e: the last one stays with what follows */
+    if (length == 0 || last == at) return end;  /* e at the end of the stretch; f */
+    return last;                                /* e: the last one stays with what follows */
 }
 
 /* The end of the third split's match at `at`, whose class is `c`; `at` itself if there is none. */

@@ -38,8 +38,8 @@ static bool refuse(reader *r, size_t at, const char *expected) {
         (void)plumb__utf8_judge(r->text + at, r->size - at, &length);
         found = plumb__format("\"%.*s\"", (int)length, r->text + at);
     }
-    r->status = plumb__fail(r->err, PLUMB_ERROR_TEXT, NULL, r->field, (int64_t)at, found.s, "%s",
-                            expected);
+    r->status =
+        plumb__fail(r->err, PLUMB_ERROR_TEXT, NULL, r->field, (int64_t)at, found.s, "%s", expected);
     return false;
 }
 
@@ -88,10 +88,14 @@ static bool read_unit(reader *r, uint32_t *unit) {
     for (int i = 0; i < 4; i++) {
         char c = r->at < r->size ? r->text[r->at] : 0;
         uint32_t digit;
-        if (c >= '0' && c <= '9') digit = (uint32_t)(c - '0');
-        else if (c >= 'a' && c <= 'f') digit = (uint32_t)(c - 'a' + 10);
-        else if (c >= 'A' && c <= 'F') digit = (uint32_t)(c - 'A' + 10);
-        else return refuse(r, r->at, "four hexadecimal digits");
+        if (c >= '0' && c <= '9')
+            digit = (uint32_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            digit = (uint32_t)(c - 'a' + 10);
+        else if (c >= 'A' && c <= 'F')
+            digit = (uint32_t)(c - 'A' + 10);
+        else
+            return refuse(r, r->at, "four hexadecimal digits");
         value = value << 4 | digit;
         r->at++;
     }
@@ -102,7 +106,7 @@ static bool read_unit(reader *r, uint32_t *unit) {
 /* After "\u": writes the character, with the second half of a surrogate pair if it is one. */
 static bool read_unicode_escape(reader *r, char **to) {
     size_t start = r->at - 2;
-    uint32_t unit, low;
+    uint32_t unit = 0, low = 0;
     if (!read_unit(r, &unit)) return false;
     if (unit >= 0xD800 && unit <= 0xDFFF) {
         if (unit >= 0xDC00 || !take_word(r, "\\u"))
@@ -135,8 +139,10 @@ static bool read_string(reader *r, const char **bytes, size_t *size) {
         if ((unsigned char)c < 0x20) return refuse(r, r->at, "no control character in a string");
         r->at++;
         if (c == '"') break;
-        if (c != '\\') *to++ = c;
-        else if (!read_escape(r, &to)) return false;
+        if (c != '\\')
+            *to++ = c;
+        else if (!read_escape(r, &to))
+            return false;
     }
     *bytes = start;
     *size = (size_t)(to - start);
@@ -286,13 +292,19 @@ static bool read_one(reader *r, plumb__python_value *value, int depth) {
         value->kind = dict ? PLUMB__PYTHON_DICT : PLUMB__PYTHON_LIST;
         return dict ? read_dict(r, value, depth + 1) : read_list(r, value, depth + 1);
     }
-    if (take_word(r, "null")) value->kind = PLUMB__PYTHON_NONE;
-    else if (take_word(r, "true")) value->kind = PLUMB__PYTHON_TRUE;
-    else if (take_word(r, "false")) value->kind = PLUMB__PYTHON_FALSE;
-    else if (take_python_float(r, value)) return true;
-    else if (r->at < r->size && (r->text[r->at] == '-' || (r->text[r->at] >= '0' && r->text[r->at] <= '9')))
+    if (take_word(r, "null"))
+        value->kind = PLUMB__PYTHON_NONE;
+    else if (take_word(r, "true"))
+        value->kind = PLUMB__PYTHON_TRUE;
+    else if (take_word(r, "false"))
+        value->kind = PLUMB__PYTHON_FALSE;
+    else if (take_python_float(r, value))
+        return true;
+    else if (r->at < r->size &&
+             (r->text[r->at] == '-' || (r->text[r->at] >= '0' && r->text[r->at] <= '9')))
         return read_number(r, value);
-    else return refuse(r, r->at, "a JSON value");
+    else
+        return refuse(r, r->at, "a JSON value");
     return true;
 }
 
@@ -308,8 +320,8 @@ static bool read_document(reader *r) {
     size_t valid = plumb__utf8_valid_prefix(r->text, r->size);
     if (valid < r->size) {
         plumb__text192 found = plumb__format("byte 0x%02X", (unsigned char)r->text[valid]);
-        r->status = plumb__fail(r->err, PLUMB_ERROR_TEXT, NULL, r->field, (int64_t)valid, found.s,
-                                "UTF-8");
+        r->status =
+            plumb__fail(r->err, PLUMB_ERROR_TEXT, NULL, r->field, (int64_t)valid, found.s, "UTF-8");
         return false;
     }
     plumb__python_value *root = new_node(r);
@@ -325,8 +337,12 @@ plumb_status plumb__python_json_read(const char *bytes, size_t size, bool strict
     result.text = malloc(size + 1);
     if (!result.text) return plumb__fail_memory(err, field, size);
     if (size) memcpy(result.text, bytes, size);
-    reader r = {.text = result.text, .size = size, .strict = strict, .field = field,
-                .json = &result, .err = err};
+    reader r = {.text = result.text,
+                .size = size,
+                .strict = strict,
+                .field = field,
+                .json = &result,
+                .err = err};
     if (!read_document(&r)) {
         plumb__python_json_free(&result);
         return r.status;

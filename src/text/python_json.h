@@ -15,7 +15,8 @@
 #include "plumb.h"
 #include "text/chat_buffer.h"
 
-/* Arrays and objects inside each other: deeper text is refused (Python's own limit is near 1000). */
+/* Arrays and objects inside each other: deeper text is refused (Python's own limit is near 1000).
+ */
 #define PLUMB__PYTHON_JSON_DEPTH_MAX 512
 
 typedef enum plumb__python_kind {
@@ -43,8 +44,8 @@ struct plumb__python_value {
 
 typedef struct plumb__python_json {
     const plumb__python_value *root;
-    bool has_duplicates; /* some dict was written with a repeated key */
-    char *text;          /* private: the unescaped copy that values point into */
+    bool has_duplicates;               /* some dict was written with a repeated key */
+    char *text;                        /* private: the unescaped copy that values point into */
     struct plumb__python_nodes *nodes; /* private */
 } plumb__python_json;
 

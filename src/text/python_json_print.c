@@ -88,7 +88,8 @@ static bool step_up(decimal *d) {
 }
 
 /* The fewest digits that read back as `value`, and of those the nearest.  Below a power of two the
- * doubles lie closer than above it, so there the decimal above may do where the nearest does not. */
+ * doubles lie closer than above it, so there the decimal above may do where the nearest does not.
+ */
 static decimal shortest(double value) {
     decimal d;
     for (int count = 1;; count++) {
@@ -147,8 +148,10 @@ static void print_float(double value, plumb__buffer *out) {
 static void print_number(const plumb__python_value *value, plumb__buffer *out) {
     char last = value->bytes[value->size - 1];
     if (value->kind == PLUMB__PYTHON_FLOAT) {
-        if (last == 'N' || last == 'y') plumb__buffer_append(out, value->bytes, value->size);
-        else print_float(number_value(value->bytes, value->size), out);
+        if (last == 'N' || last == 'y')
+            plumb__buffer_append(out, value->bytes, value->size);
+        else
+            print_float(number_value(value->bytes, value->size), out);
     } else if (value->size == 2 && memcmp(value->bytes, "-0", 2) == 0) {
         plumb__buffer_append(out, "0", 1);
     } else {
@@ -157,16 +160,17 @@ static void print_number(const plumb__python_value *value, plumb__buffer *out) {
 }
 
 size_t plumb__python_json_escape_byte(char byte, char escaped[6]) {
-    static const char special[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt", hex[] = "0123456789abcdef";
+    static const char special[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt",
+                      hex[] = "0123456789abcdef";
+    if ((unsigned char)byte >= 0x20 && byte != '"' && byte != '\\') {
+        escaped[0] = byte;
+        return 1;
+    }
     const char *known = byte ? strchr(special, byte) : NULL;
     escaped[0] = '\\';
     if (known) {
         escaped[1] = letters[known - special];
         return 2;
-    }
-    if ((unsigned char)byte >= 0x20) {
-        escaped[0] = byte;
-        return 1;
     }
     memcpy(escaped + 1, "u00", 3);
     escaped[4] = hex[byte >> 4];

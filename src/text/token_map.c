@@ -57,8 +57,10 @@ static size_t fold_characters(plumb__slice text, char *to) {
                                               UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, &boundary);
         for (utf8proc_ssize_t i = 0; i < n_parts && i < MOST_DECOMPOSED; i++) {
             utf8proc_int32_t part = parts[i];
-            if (part < 0x80) to[n++] = (char)(part >= 'A' && part <= 'Z' ? part + 'a' - 'A' : part);
-            else if (!is_mark(part)) n += plumb__utf8_write(to + n, (uint32_t)utf8proc_tolower(part));
+            if (part < 0x80)
+                to[n++] = (char)(part >= 'A' && part <= 'Z' ? part + 'a' - 'A' : part);
+            else if (!is_mark(part))
+                n += plumb__utf8_write(to + n, (uint32_t)utf8proc_tolower(part));
         }
     }
     return n;
@@ -77,8 +79,8 @@ static size_t collapse_blanks(char *text, size_t size) {
 
 static bool is_white(uint32_t c) {
     return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-           (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-           c == 0x3000;
+           (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
+           c == 0x205F || c == 0x3000;
 }
 
 static plumb__slice strip(plumb__slice text) {
@@ -172,9 +174,11 @@ static plumb_status from_tokenizer(const char *path, int64_t vocab, int64_t fold
     int64_t size = plumb_text_vocab_size(text), found = 0;
     int32_t *ids = NULL;
     if (size != vocab)
-        status = plumb__fail(err, PLUMB_ERROR_FORMAT, path, "vocabulary", -1,
-                             plumb__format("%lld ids", (long long)size).s, "%lld", (long long)vocab);
-    else status = plumb__token_map_build(text, &ids, &found, err);
+        status =
+            plumb__fail(err, PLUMB_ERROR_FORMAT, path, "vocabulary", -1,
+                        plumb__format("%lld ids", (long long)size).s, "%lld", (long long)vocab);
+    else
+        status = plumb__token_map_build(text, &ids, &found, err);
     if (status == PLUMB_OK && found != folded) {
         free(ids);
         status = plumb__fail(err, PLUMB_ERROR_FORMAT, path, "engram token map", -1,
@@ -192,7 +196,8 @@ static plumb_status check_ids(const char *path, const unsigned char *bytes, int6
     int64_t next = 0;
     for (int64_t i = 0; i < vocab; i++) {
         const unsigned char *b = bytes + 4 * i;
-        uint32_t id = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+        uint32_t id =
+            (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
         if (id > next)
             return plumb__fail(err, PLUMB_ERROR_FORMAT, path, "folded id", 4 * i,
                                plumb__format("%u", id).s, "at most %lld", (long long)next);
@@ -221,7 +226,8 @@ static plumb_status from_file(const char *path, int64_t vocab, int64_t folded, i
     size_t found = fread(bytes, 1, size + 1, f);
     if (found != size) {
         status = plumb__fail(err, PLUMB_ERROR_FORMAT, path, "file size", -1,
-                             plumb__format(found > size ? "more" : "%zu bytes", found).s, "%zu bytes", size);
+                             plumb__format(found > size ? "more" : "%zu bytes", found).s,
+                             "%zu bytes", size);
         goto done;
     }
     status = check_ids(path, bytes, vocab, folded, ids, err);

@@ -19,15 +19,16 @@ static const char *const visible_tags[] = {
 };
 /* The end of a turn, and the openers of a next one. */
 static const char *const stops[] = {
-    "<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>", "<｜System｜>",
-    "<｜User｜>",            "<｜Assistant｜>",         "<｜latest_reminder｜>",
+    "<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>", "<｜System｜>", "<｜User｜>",
+    "<｜Assistant｜>",       "<｜latest_reminder｜>",
 };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* Control ids are the added tokens, found by their text: ids differ between checkpoints. */
 static void mark_special(plumb_text *text) {
     unsigned char *flags = text->vocabulary.flags;
-    for (int64_t i = 0; i < text->added.count; i++) flags[text->added.ids[i]] |= PLUMB_TOKEN_CONTROL;
+    for (int64_t i = 0; i < text->added.count; i++)
+        flags[text->added.ids[i]] |= PLUMB_TOKEN_CONTROL;
     for (size_t i = 0; i < COUNT(visible_tags); i++) {
         int32_t id = plumb_text_token_id(text, visible_tags[i]);
         if (id >= 0) flags[id] &= (unsigned char)~PLUMB_TOKEN_CONTROL;
@@ -52,22 +53,26 @@ static plumb_status build(plumb_text *text, plumb__tokenizer_json *file, plumb_e
 static plumb_status finish_open(plumb_status status, plumb__tokenizer_json *file, plumb_text **text,
                                 plumb_error *err) {
     plumb_text *made = status == PLUMB_OK ? calloc(1, sizeof *made) : NULL;
-    if (status == PLUMB_OK) status = made ? build(made, file, err) : plumb__fail_memory(err, "text", sizeof *made);
+    if (status == PLUMB_OK)
+        status = made ? build(made, file, err) : plumb__fail_memory(err, "text", sizeof *made);
     plumb__tokenizer_json_free(file);
-    if (status == PLUMB_OK) *text = made;
-    else plumb_text_close(made);
+    if (status == PLUMB_OK)
+        *text = made;
+    else
+        plumb_text_close(made);
     return status;
 }
 
 plumb_status plumb_text_open(const char *path, plumb_text **text, plumb_error *err) {
-    if (!path || !text) return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "path", -1, "NULL", "a path");
+    if (!path || !text)
+        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "path", -1, "NULL", "a path");
     plumb__tokenizer_json file;
     plumb_status status = plumb__tokenizer_json_read(&file, path, err);
     return finish_open(status, &file, text, err);
 }
 
-plumb_status plumb__text_open_bytes(const char *name, const char *bytes, size_t size, plumb_text **text,
-                                    plumb_error *err) {
+plumb_status plumb__text_open_bytes(const char *name, const char *bytes, size_t size,
+                                    plumb_text **text, plumb_error *err) {
     plumb__tokenizer_json file;
     plumb_status status = plumb__tokenizer_json_parse(&file, name, bytes, size, err);
     return finish_open(status, &file, text, err);
@@ -114,17 +119,20 @@ static plumb_status encode_template(encoder *e, const char *bytes, size_t size, 
     return PLUMB_OK;
 }
 
-plumb_status plumb_text_encode(const plumb_text *text, const char *bytes, size_t size, bool match_added,
-                               plumb_tokens *tokens, plumb_error *err) {
+plumb_status plumb_text_encode(const plumb_text *text, const char *bytes, size_t size,
+                               bool match_added, plumb_tokens *tokens, plumb_error *err) {
     if (!text || !tokens || (!bytes && size > 0))
-        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "text", -1, "NULL", "a handle, text and a list");
+        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "text", -1, "NULL",
+                           "a handle, text and a list");
     size_t valid = plumb__utf8_valid_prefix(bytes, size);
     if (valid < size)
         return plumb__fail(err, PLUMB_ERROR_TEXT, NULL, "text", (int64_t)valid,
-                           plumb__format("byte 0x%02x", (unsigned char)bytes[valid]).s, "valid UTF-8");
+                           plumb__format("byte 0x%02x", (unsigned char)bytes[valid]).s,
+                           "valid UTF-8");
     encoder e = {.text = text, .tokens = tokens};
     int64_t before = tokens->count;
-    plumb_status status = match_added ? encode_template(&e, bytes, size, err) : encode_text(&e, bytes, size, err);
+    plumb_status status =
+        match_added ? encode_template(&e, bytes, size, err) : encode_text(&e, bytes, size, err);
     if (status != PLUMB_OK) tokens->count = before;
     plumb__bpe_scratch_free(&e.bpe);
     plumb__split_scratch_free(&e.split);
@@ -142,7 +150,9 @@ static bool is_known(const plumb_text *text, int32_t id) {
     return id >= 0 && id < text->vocabulary.size;
 }
 
-int64_t plumb_text_vocab_size(const plumb_text *text) { return text->vocabulary.size; }
+int64_t plumb_text_vocab_size(const plumb_text *text) {
+    return text->vocabulary.size;
+}
 
 const char *plumb_text_token_bytes(const plumb_text *text, int32_t id, size_t *size) {
     if (!is_known(text, id)) {

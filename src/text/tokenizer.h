@@ -16,7 +16,8 @@ struct plumb_text {
 };
 
 /* Opens the bytes of a tokenizer.json (copied); `name` stands for the path in errors. */
-PLUMB_MUST_CHECK plumb_status plumb__text_open_bytes(const char *name, const char *bytes, size_t size,
-                                                     plumb_text **text, plumb_error *err);
+PLUMB_MUST_CHECK plumb_status plumb__text_open_bytes(const char *name, const char *bytes,
+                                                     size_t size, plumb_text **text,
+                                                     plumb_error *err);
 
 #endif

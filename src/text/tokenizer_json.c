@@ -40,7 +40,8 @@ static void expect_boolean(plumb__json_reader *r, const char *field, bool expect
 static void expect_null(plumb__json_reader *r, const char *field) {
     if (plumb__json_null(r) || r->status != PLUMB_OK) return;
     char c = plumb__json_peek(r);
-    plumb__json_refuse(r, field, plumb__format("a value that begins with '%c'", c ? c : '?').s, "null");
+    plumb__json_refuse(r, field, plumb__format("a value that begins with '%c'", c ? c : '?').s,
+                       "null");
 }
 
 static void refuse_key(plumb__json_reader *r, const char *where, plumb__slice key) {
@@ -54,7 +55,8 @@ static bool note_property(plumb__json_reader *r, const char *where, plumb__slice
     for (int i = 0; names[i]; i++) {
         if (!plumb__slice_is(key, names[i])) continue;
         if (*seen & 1u << i) {
-            plumb__json_refuse(r, where, plumb__format("property \"%s\" twice", names[i]).s, "once");
+            plumb__json_refuse(r, where, plumb__format("property \"%s\" twice", names[i]).s,
+                               "once");
             return false;
         }
         *seen |= 1u << i;
@@ -97,14 +99,17 @@ static void read_normalizer(plumb__json_reader *r) {
 /* ByteLevel as post-processor or decoder: its switches concern character offsets and a prefix space
  * that decoding never adds, so they may have any value. */
 static void read_byte_level(plumb__json_reader *r, const char *where) {
-    static const char *const names[] = {"type", "add_prefix_space", "trim_offsets", "use_regex", NULL};
+    static const char *const names[] = {"type", "add_prefix_space", "trim_offsets", "use_regex",
+                                        NULL};
     unsigned seen = 0;
     int which;
     plumb__slice key;
     for (bool first = true; plumb__json_member(r, where, &first, &key);) {
         if (!note_property(r, where, key, names, &seen, &which)) return;
-        if (which == 0) expect_string(r, plumb__format("%s.type", where).s, "ByteLevel");
-        else (void)plumb__json_boolean(r, plumb__format("%s.%s", where, names[which]).s);
+        if (which == 0)
+            expect_string(r, plumb__format("%s.type", where).s, "ByteLevel");
+        else
+            (void)plumb__json_boolean(r, plumb__format("%s.%s", where, names[which]).s);
     }
     require_properties(r, where, names, seen, 1);
 }
@@ -124,10 +129,12 @@ static void read_pattern(plumb__json_reader *r, plumb__slice *pattern) {
 }
 
 /* One step of the sequence.  Type comes first, as every writer puts it: it says which properties
- * the step has.  Returns true for a Split (its pattern is added), false for the closing ByteLevel. */
+ * the step has.  Returns true for a Split (its pattern is added), false for the closing ByteLevel.
+ */
 static bool read_pre_tokenizer_step(plumb__json_reader *r, plumb__tokenizer_json *file) {
     static const char *const split[] = {"type", "pattern", "behavior", "invert", NULL};
-    static const char *const bytes[] = {"type", "add_prefix_space", "trim_offsets", "use_regex", NULL};
+    static const char *const bytes[] = {"type", "add_prefix_space", "trim_offsets", "use_regex",
+                                        NULL};
     static const char where[] = "pre_tokenizer.pretokenizers";
     plumb__slice key, type;
     bool first = true;
@@ -140,18 +147,25 @@ static bool read_pre_tokenizer_step(plumb__json_reader *r, plumb__tokenizer_json
     if (r->status == PLUMB_OK && !is_split && !plumb__slice_is(type, "ByteLevel"))
         plumb__json_refuse(r, where, quote(type).s, "Split or ByteLevel");
     if (is_split && file->n_splits == PLUMB_MAX_SPLITS)
-        plumb__json_refuse(r, where, "more splits", plumb__format("at most %d", PLUMB_MAX_SPLITS).s);
+        plumb__json_refuse(r, where, "more splits",
+                           plumb__format("at most %d", PLUMB_MAX_SPLITS).s);
     const char *const *names = is_split ? split : bytes;
     unsigned seen = 1;
     int which;
     while (plumb__json_member(r, where, &first, &key)) {
         if (!note_property(r, where, key, names, &seen, &which)) break;
-        if (which == 1 && is_split) read_pattern(r, &file->splits[file->n_splits]);
-        else if (which == 1) expect_boolean(r, "pre_tokenizer.add_prefix_space", false);
-        else if (which == 2 && is_split) expect_string(r, "pre_tokenizer.behavior", "Isolated");
-        else if (which == 2) (void)plumb__json_boolean(r, "pre_tokenizer.trim_offsets");
-        else if (is_split) expect_boolean(r, "pre_tokenizer.invert", false);
-        else expect_boolean(r, "pre_tokenizer.use_regex", false);
+        if (which == 1 && is_split)
+            read_pattern(r, &file->splits[file->n_splits]);
+        else if (which == 1)
+            expect_boolean(r, "pre_tokenizer.add_prefix_space", false);
+        else if (which == 2 && is_split)
+            expect_string(r, "pre_tokenizer.behavior", "Isolated");
+        else if (which == 2)
+            (void)plumb__json_boolean(r, "pre_tokenizer.trim_offsets");
+        else if (is_split)
+            expect_boolean(r, "pre_tokenizer.invert", false);
+        else
+            expect_boolean(r, "pre_tokenizer.use_regex", false);
     }
     require_properties(r, where, names, seen, is_split ? 0xF : 0xB);
     if (is_split) file->n_splits++;
@@ -173,7 +187,8 @@ static void read_pre_tokenizer(plumb__json_reader *r, plumb__tokenizer_json *fil
             continue;
         }
         for (bool first_step = true; plumb__json_element(r, steps, &first_step);) {
-            if (closed) plumb__json_refuse(r, steps, "a step after ByteLevel", "ByteLevel as the last");
+            if (closed)
+                plumb__json_refuse(r, steps, "a step after ByteLevel", "ByteLevel as the last");
             closed = !read_pre_tokenizer_step(r, file);
         }
         if (!closed) plumb__json_refuse(r, steps, "no ByteLevel", "ByteLevel as the last");
@@ -195,25 +210,33 @@ static void read_added_token(plumb__json_reader *r, plumb__added_entry *entry) {
     plumb__slice key;
     for (bool first = true; plumb__json_member(r, "added_tokens", &first, &key);) {
         if (!note_property(r, "added_tokens", key, names, &seen, &which)) return;
-        if (which == 0) entry->id = plumb__json_integer(r, "added_tokens.id");
-        else if (which == 1) entry->content = plumb__json_string(r, "added_tokens.content");
-        else if (which == 2) expect_boolean(r, "added_tokens.single_word", false);
-        else if (which == 3) expect_boolean(r, "added_tokens.lstrip", false);
-        else if (which == 4) expect_boolean(r, "added_tokens.rstrip", false);
+        if (which == 0)
+            entry->id = plumb__json_integer(r, "added_tokens.id");
+        else if (which == 1)
+            entry->content = plumb__json_string(r, "added_tokens.content");
+        else if (which == 2)
+            expect_boolean(r, "added_tokens.single_word", false);
+        else if (which == 3)
+            expect_boolean(r, "added_tokens.lstrip", false);
+        else if (which == 4)
+            expect_boolean(r, "added_tokens.rstrip", false);
         /* Without a normalizer `normalized` changes nothing, and `special` only what decoders of
          * other libraries may skip. */
-        else (void)plumb__json_boolean(r, which == 5 ? "added_tokens.normalized" : "added_tokens.special");
+        else
+            (void)plumb__json_boolean(r, which == 5 ? "added_tokens.normalized"
+                                                    : "added_tokens.special");
     }
     require_properties(r, "added_tokens", names, seen, 3);
     bool has_nul = entry->content.size && memchr(entry->content.bytes, 0, entry->content.size);
     if (r->status == PLUMB_OK && (entry->content.size == 0 || has_nul))
-        plumb__json_refuse(r, "added_tokens.content", has_nul ? "a NUL character" : "empty text", "text");
+        plumb__json_refuse(r, "added_tokens.content", has_nul ? "a NUL character" : "empty text",
+                           "text");
 }
 
 static void read_added_tokens(plumb__json_reader *r, plumb__tokenizer_json *file) {
     for (bool first = true; plumb__json_element(r, "added_tokens", &first);) {
-        void *grown = plumb__grow(file->added, &file->added_capacity, file->n_added + 1,
-                                  sizeof *file->added);
+        void *grown =
+            plumb__grow(file->added, &file->added_capacity, file->n_added + 1, sizeof *file->added);
         if (!grown) {
             no_memory(r, sizeof *file->added);
             return;
@@ -227,14 +250,15 @@ static void read_added_tokens(plumb__json_reader *r, plumb__tokenizer_json *file
 static void read_vocab(plumb__json_reader *r, plumb__tokenizer_json *file) {
     plumb__slice key;
     for (bool first = true; plumb__json_member(r, "model.vocab", &first, &key);) {
-        void *grown = plumb__grow(file->vocab, &file->vocab_capacity, file->n_vocab + 1,
-                                  sizeof *file->vocab);
+        void *grown =
+            plumb__grow(file->vocab, &file->vocab_capacity, file->n_vocab + 1, sizeof *file->vocab);
         if (!grown) {
             no_memory(r, sizeof *file->vocab);
             return;
         }
         file->vocab = grown;
-        file->vocab[file->n_vocab++] = (plumb__vocab_entry){key, plumb__json_integer(r, "model.vocab")};
+        file->vocab[file->n_vocab++] =
+            (plumb__vocab_entry){key, plumb__json_integer(r, "model.vocab")};
     }
 }
 
@@ -249,7 +273,8 @@ static plumb__merge_entry read_merge(plumb__json_reader *r) {
             if (parts == 0) merge.left = part;
             if (parts == 1) merge.right = part;
         }
-        if (parts != 2) plumb__json_refuse(r, "model.merges", "another number of parts", "two parts");
+        if (parts != 2)
+            plumb__json_refuse(r, "model.merges", "another number of parts", "two parts");
         return merge;
     }
     plumb__slice both = plumb__json_string(r, "model.merges");
@@ -284,9 +309,17 @@ static void expect_no_affix(plumb__json_reader *r, const char *field) {
 }
 
 static void read_model(plumb__json_reader *r, plumb__tokenizer_json *file) {
-    static const char *const names[] = {"type", "dropout", "unk_token", "continuing_subword_prefix",
-                                        "end_of_word_suffix", "fuse_unk", "byte_fallback",
-                                        "ignore_merges", "vocab", "merges", NULL};
+    static const char *const names[] = {"type",
+                                        "dropout",
+                                        "unk_token",
+                                        "continuing_subword_prefix",
+                                        "end_of_word_suffix",
+                                        "fuse_unk",
+                                        "byte_fallback",
+                                        "ignore_merges",
+                                        "vocab",
+                                        "merges",
+                                        NULL};
     unsigned seen = 0;
     int which;
     plumb__slice key;
@@ -309,9 +342,9 @@ static void read_model(plumb__json_reader *r, plumb__tokenizer_json *file) {
 }
 
 static void read_top(plumb__json_reader *r, plumb__tokenizer_json *file) {
-    static const char *const names[] = {"version",    "truncation",    "padding",
-                                        "added_tokens", "normalizer",  "pre_tokenizer",
-                                        "post_processor", "decoder",   "model", NULL};
+    static const char *const names[] = {
+        "version",       "truncation",     "padding", "added_tokens", "normalizer",
+        "pre_tokenizer", "post_processor", "decoder", "model",        NULL};
     unsigned seen = 0;
     int which;
     plumb__slice key;

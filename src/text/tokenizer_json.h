@@ -39,9 +39,9 @@ typedef struct plumb__tokenizer_json {
 PLUMB_MUST_CHECK plumb_status plumb__tokenizer_json_read(plumb__tokenizer_json *file,
                                                          const char *path, plumb_error *err);
 /* The same of bytes in memory, which are copied; `name` stands for the path in errors. */
-PLUMB_MUST_CHECK plumb_status plumb__tokenizer_json_parse(plumb__tokenizer_json *file, const char *name,
-                                                          const char *bytes, size_t size,
-                                                          plumb_error *err);
+PLUMB_MUST_CHECK plumb_status plumb__tokenizer_json_parse(plumb__tokenizer_json *file,
+                                                          const char *name, const char *bytes,
+                                                          size_t size, plumb_error *err);
 void plumb__tokenizer_json_free(plumb__tokenizer_json *file);
 
 #endif

@@ -1,8 +1,8 @@
 /* Vocabulary: ids to bytes and bytes to ids.
  *
- * tokenizer.json spells tokens with stand-in characters (byte 0x20 is U+0120, and so on).  Here they
- * become bytes once, at load; nothing after it knows of stand-ins, except the folded map, whose
- * definition uses the spelling. */
+ * tokenizer.json spells tokens with stand-in characters (byte 0x20 is U+0120, and so on).  Here
+ * they become bytes once, at load; nothing after it knows of stand-ins, except the folded map,
+ * whose definition uses the spelling. */
 #include "text/vocabulary.h"
 
 #include <stdlib.h>
@@ -18,7 +18,8 @@
  * Bytes that print in Latin-1 stand for themselves; the 68 others take U+0100.. in order. */
 
 static int stand_in_byte(uint32_t c) {
-    if ((c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF)) return (int)c;
+    if ((c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF))
+        return (int)c;
     if (c >= 0x100 && c <= 0x120) return (int)(c - 0x100);
     if (c >= 0x121 && c <= 0x142) return (int)(c - 0x121 + 0x7F);
     return c == 0x143 ? 0xAD : -1;
@@ -50,7 +51,8 @@ size_t plumb__spell(plumb__slice bytes, char *to) {
 /* ---- Bytes to id ---- */
 
 /* The slot of these bytes, or the free one where they belong. */
-static uint64_t *find_slot(const plumb__vocabulary *v, const char *bytes, size_t size, uint64_t *tag) {
+static uint64_t *find_slot(const plumb__vocabulary *v, const char *bytes, size_t size,
+                           uint64_t *tag) {
     uint64_t hash = XXH3_64bits(bytes, size);
     *tag = hash >> 32 << 32;
     for (uint64_t i = hash & v->slot_mask;; i = (i + 1) & v->slot_mask) {
@@ -84,7 +86,8 @@ typedef struct builder {
 
 static plumb_status refuse(const builder *b, const char *field, int64_t index, plumb__text192 found,
                            const char *expected) {
-    return plumb__fail(b->err, PLUMB_ERROR_FORMAT, b->file->path, field, index, found.s, "%s", expected);
+    return plumb__fail(b->err, PLUMB_ERROR_FORMAT, b->file->path, field, index, found.s, "%s",
+                       expected);
 }
 
 /* Sorts the entries of the file by id; every id must be used, and by one token. */
@@ -122,7 +125,8 @@ static plumb_status index_ids(builder *b, int64_t *size) {
 
 static plumb_status allocate(plumb__vocabulary *v, const builder *b) {
     size_t bytes = 0;
-    for (int64_t id = 0; id < v->size; id++) bytes += b->ids[id].spelling.size + b->ids[id].content.size;
+    for (int64_t id = 0; id < v->size; id++)
+        bytes += b->ids[id].spelling.size + b->ids[id].content.size;
     uint64_t slots = 16;
     while (slots < (uint64_t)v->size * 2) slots *= 2;
     v->slot_mask = slots - 1;
@@ -143,14 +147,15 @@ static plumb_status add_token(plumb__vocabulary *v, const builder *b, int64_t id
     if (entry.spelling.bytes && size != SIZE_MAX) {
         if (size == 0) return refuse(b, "model.vocab", id, plumb__format("an empty token"), "text");
         if (added && (entry.content.size != size || memcmp(entry.content.bytes, to, size) != 0))
-            return refuse(b, "added_tokens.content", id, plumb__format("a text unlike model.vocab's"),
-                          "the same text");
+            return refuse(b, "added_tokens.content", id,
+                          plumb__format("a text unlike model.vocab's"), "the same text");
         v->flags[id] |= PLUMB_TOKEN_MERGED;
     } else if (entry.spelling.bytes) {
         /* A control token that the vocabulary lists too, spelled literally. */
         if (!added || entry.content.size != entry.spelling.size ||
             memcmp(entry.content.bytes, entry.spelling.bytes, entry.content.size) != 0)
-            return refuse(b, "model.vocab", id, plumb__format("a character that stands for no byte"),
+            return refuse(b, "model.vocab", id,
+                          plumb__format("a character that stands for no byte"),
                           "byte-level spelling, or an added token's text");
     }
     if (added) {
@@ -175,7 +180,8 @@ static plumb_status index_bytes(plumb__vocabulary *v, const builder *b) {
         *slot = tag | ((uint64_t)id + 1);
     }
     for (int64_t id = 0; id < v->size; id++) {
-        if ((v->flags[id] & (PLUMB_TOKEN_MERGED | PLUMB_TOKEN_ADDED)) != PLUMB_TOKEN_ADDED) continue;
+        if ((v->flags[id] & (PLUMB_TOKEN_MERGED | PLUMB_TOKEN_ADDED)) != PLUMB_TOKEN_ADDED)
+            continue;
         plumb__slice token = plumb__token(v, id);
         if (plumb__vocabulary_find(v, token.bytes, token.size) >= 0)
             return refuse(b, "added_tokens.content", id,

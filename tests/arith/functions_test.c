@@ -196,6 +196,24 @@ static void special_values(void) {
     plumb__float_env_leave(saved);
 }
 
+static void compositions_round_each_step(void) {
+    const float root_half = (float)sqrt(0.5);
+    uint64_t saved;
+    plumb__float_env_enter(&saved);
+    for (int i = -4000; i <= 4000; i++) {
+        const float x = (float)i * 0.00737f;
+        const float denominator = 1.0f + plumb__exp(-x), e = plumb__exp(x);
+        const float half = 0.5f * x, one_erf = 1.0f + plumb__erf(x * root_half);
+        const float root = plumb__sqrt(e);
+        T_CHECK(plumb__sigmoid(x) == 1.0f / denominator, "sigmoid(%.9g)", (double)x);
+        T_CHECK(plumb__silu(x) == x * (1.0f / denominator), "silu(%.9g)", (double)x);
+        T_CHECK(plumb__softplus(x) == (x > 20.0f ? x : plumb__log1p(e)), "softplus(%.9g)", (double)x);
+        T_CHECK(plumb__gelu(x) == half * one_erf, "gelu(%.9g)", (double)x);
+        T_CHECK(plumb__rsqrt(e) == 1.0f / root, "rsqrt(%.9g)", (double)e);
+    }
+    plumb__float_env_leave(saved);
+}
+
 static void router_scores_are_the_published(void) {
     goldens *g = goldens_open("oracle/units.safetensors");
     golden logits = goldens_get(g, "gate.logits", "F32"), scores = goldens_get(g, "gate.scores", "F32");
@@ -214,6 +232,7 @@ int main(int argc, char **argv) {
         {"one_ulp", one_ulp},
         {"one_ulp_where_nothing_happens", one_ulp_where_nothing_happens},
         {"special_values", special_values},
+        {"compositions_round_each_step", compositions_round_each_step},
         {"router_scores_are_the_published", router_scores_are_the_published},
     };
     if (argc > 1 && !strcmp(argv[1], "--all")) {

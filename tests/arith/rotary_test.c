@@ -102,6 +102,36 @@ static void frequencies_are_the_printed(void) {
     }
 }
 
+static void yarn_takes_the_published_steps(void) {
+    /* The published expression in numpy float32, for factors that are no power of two, a dimension
+     * that is none, and a first corner below 0. */
+    static const struct {
+        double base;
+        plumb_rotary_yarn yarn;
+        int dim;
+        uint32_t bits[16];
+    } cases[] = {
+        {500000, {3, 100, 1, 9000}, 32,
+         {0x3F800000, 0x3EE177BC, 0x3E4693B0, 0x3DAEE4AD, 0x3D08EB5C, 0x3C530813, 0x3B9F4F8A, 0x3AE9D9B2,
+          0x3A24C490, 0x3959ACBC, 0x38BFB6A0, 0x3828D92D, 0x3794B5D8, 0x3702F960, 0x3666B4DF, 0x35CB30DF}},
+        {20000, {3, 128, 0.05, 8192}, 32,
+         {0x3F800000, 0x3F09DB21, 0x3E94788A, 0x3E1FE730, 0x3DA403CD, 0x3D27CFCF, 0x3CAB3891, 0x3C2E2904,
+          0x3BB08976, 0x3B323F43, 0x3AB32C89, 0x3A332FCE, 0x39B2239F, 0x392FDE2B, 0x38AC30CA, 0x3826E77E}},
+        {50000, {3.3, 8, 2, 2000}, 24,
+         {0x3F800000, 0x3ECFD224, 0x3E28B582, 0x3D88F541, 0x3CDE5D76, 0x3BEB37C5, 0x3AB1A0B9, 0x3A1032C5,
+          0x396A1ED3, 0x38BE0F1C, 0x381A4A3A, 0x377A8157}},
+        {10000, {40, 32, 1, 100}, 16,
+         {0x3F800000, 0x3E5A939D, 0x3D0F5C28, 0x3A4F3E38, 0x3983126E, 0x38A5CB60, 0x37D1B718, 0x3704A2B3}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        float freq[16];
+        frequencies(cases[i].base, &cases[i].yarn, cases[i].dim, freq);
+        for (int k = 0; k < cases[i].dim / 2; k++)
+            T_CHECK(plumb__bits_of(freq[k]) == cases[i].bits[k], "case %zu frequency %d: 0x%08X", i, k,
+                    (unsigned)plumb__bits_of(freq[k]));
+    }
+}
+
 static void powers_and_midpoints_are_exact(void) {
     /* base^(2 index / dim) is a float, or lies exactly between two: ties to even */
     static const struct {
@@ -149,8 +179,8 @@ static void rows_are_rounded_doubles(void) {
 }
 
 static void hardest_angles_are_rounded_correctly(void) {
-    /* The angles below 2^20 whose cosine or sine lies closest to the middle of two floats; expected
-     * bits from MPFR. */
+    /* The angles below 2^20 whose cosine or sine lies closest to the middle of two floats, and the
+     * closest above 2^14, where the reduction is put to the test; expected bits from MPFR. */
     static const uint32_t cases[][3] = {
         {0x3A544395, 0x3F7FFFFB, 0x3A544393},
         {0x3C107FE6, 0x3F7FFD74, 0x3C107F6B},
@@ -160,6 +190,9 @@ static void hardest_angles_are_rounded_correctly(void) {
         {0x4371ADE3, 0xBF79A393, 0x3E62DA56},
         {0x45A8ABB3, 0x3F7A935F, 0x3E51ADE2},
         {0x46199998, 0xBF70090B, 0xBEB1FA5D},
+        {0x46F85A22, 0xBF4232B9, 0x3F26CD73},
+        {0x47A0E238, 0x3F7E19DD, 0xBDF8FCA4},
+        {0x4967CB9B, 0x3F6B42DB, 0x3EC9DF85},
         {0x497FFFF0, 0x3F49BD23, 0xBF1D9959},
         {0x00000000, 0x3F800000, 0x00000000},
     };
@@ -205,6 +238,7 @@ static void bad_parameters_are_refused(void) {
 
 T_MAIN({"tables_are_the_published", tables_are_the_published},
        {"frequencies_are_the_printed", frequencies_are_the_printed},
+       {"yarn_takes_the_published_steps", yarn_takes_the_published_steps},
        {"powers_and_midpoints_are_exact", powers_and_midpoints_are_exact},
        {"rows_are_rounded_doubles", rows_are_rounded_doubles},
        {"hardest_angles_are_rounded_correctly", hardest_angles_are_rounded_correctly},

@@ -123,6 +123,8 @@ static void user_messages(void) {
         {"a tool result joins even a task",
          "[{\"role\":\"user\",\"content\":\"a\",\"task\":\"query\"},{\"role\":\"tool\",\"content\":\"b\"}]",
          BOS USR "a\n\n<tool_result>b</tool_result><｜query｜>"},
+        {"a tool result has no task", "[{\"role\":\"tool\",\"content\":\"b\",\"task\":\"title\"}]",
+         BOS USR "<tool_result>b</tool_result>" AST "</think>"},
         {"developer is user", "[{\"role\":\"developer\",\"content\":\"a\"}]", BOS USR "a" AST "</think>"},
         {"results and text keep their places",
          "[{\"role\":\"assistant\",\"tool_calls\":["

@@ -118,6 +118,8 @@ static void regular_answers(void) {
         {"hidden tokens", false, "a{H}b{E}", "C(ab)", 0},
         {"broken characters", false, "a\xF0\x9F\x98{/T}b\xFF" "c\xE5\x8C{E}",
          "C(a\xEF\xBF\xBD" "b\xEF\xBF\xBD" "c\xEF\xBF\xBD)", F_TOLERATED},
+        {"characters broken by others", false, "\xE5\x8C" "a\xF0\x9F\xE5\x8C\x97\xC3<\xE2\x82\xE2\x82\xAC{E}",
+         "C(\xEF\xBF\xBD" "a\xEF\xBF\xBD" "北\xEF\xBF\xBD<\xEF\xBF\xBD€)", 0},
     };
     CHECK_ANSWERS(cases);
 }
@@ -136,6 +138,8 @@ static void text_that_is_no_tag(void) {
          "C(\n<｜DSML｜ cat> </｜DSML｜x <｜DSML｜｜DSML｜)", 0},
         {"held tails that do not fit", false, "a\n\n\n\nb <<< </ <\n\n{E}", "C(a\n\n\n\nb <<< </ <\n\n)", 0},
         {"one tail inside another", false, "<<{D} calls>{E}", "C(<)", F_TOLERATED},
+        {"a block inside an unfinished tag", false, "a<{D} invoke name=\"x\n\n<{D} calls>\n" INVOKE("f", "") END "{E}",
+         "C(a<｜DSML｜ invoke name=\"x) 0:f{}.", 0},
         {"marks in a value", false, CALLS INVOKE("f", PARAM("k", "true", "{D} <{D} </{D}</{D} <")) END "{E}",
          "0:f{\"k\": \"｜DSML｜ <｜DSML｜ </｜DSML｜</｜DSML｜ <\"}.", 0},
         {"think tokens in a value", false, CALLS INVOKE("f", PARAM("k", "true", "<{T}a{/T}")) END "{E}",
@@ -239,6 +243,8 @@ static void tolerated_markup(void) {
          "0:f{\"arguments\": \"{\\\"a\\\": }\\n\"}.", F_TOLERATED | F_JSON},
         {"other text in a call drops it", false, CALLS INVOKE("f", "oops") END "{E}", "0:f!", F_TOLERATED | F_CUT},
         {"text between parameters too", false, CALLS INVOKE("f", PARAM("k", "false", "1") " and") END "{E}",
+         "0:f{\"k\": 1!", F_TOLERATED | F_CUT},
+        {"parameters and a body do not mix", false, CALLS INVOKE("f", PARAM("k", "false", "1") "\n{\"a\": 2}") END "{E}",
          "0:f{\"k\": 1!", F_TOLERATED | F_CUT},
         {"a body and parameters do not mix", false, CALLS INVOKE("f", "{}" PARAM("k", "false", "1")) END "{E}", "0:f!",
          F_TOLERATED | F_CUT},

@@ -101,6 +101,28 @@ static void failure_keeps_tokens(void) {
     plumb_text_close(text);
 }
 
+/* A tokenizer without the image token encodes all of a prompt but that. */
+static void missing_control_token(void) {
+    static const char path[] = BUILD_DIR "/test_chat_tokens.json";
+    json_t *file = json_load_file(PROJECT_DIR "/data/demo-model/tokenizer.json", 0, NULL);
+    json_t *added = json_object_get(file, "added_tokens");
+    T_CHECK(json_array_remove(added, json_array_size(added) - 1) == 0, "added tokens");
+    T_CHECK(json_dump_file(file, path, JSON_COMPACT) == 0, "%s", path);
+    json_decref(file);
+    plumb_text *text = open_text(path);
+    if (!text) return;
+    plumb_tokens tokens = encode(text, ASK("a"), (plumb_chat_options){0});
+    plumb_error err;
+    int64_t before = tokens.count;
+    T_CHECK(plumb_chat_encode(text, "[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]", NULL, &tokens,
+                              &err) == PLUMB_ERROR_TEXT, "the token is missing");
+    T_CHECK(strstr(err.expected, "<｜deepseek_image｜>") != NULL, "%s", err.expected);
+    T_CHECK(tokens.count == before, "%" PRId64 " tokens", tokens.count);
+    plumb_tokens_free(&tokens);
+    plumb_text_close(text);
+    (void)remove(path);
+}
+
 static const char *parse(const plumb_text *text, bool in_reasoning, const int32_t *ids, int64_t count,
                          transcript *t, unsigned *flags, int64_t *used) {
     plumb_chat_parser *parser = NULL;
@@ -184,5 +206,5 @@ static void ids_of_answers(void) {
 }
 
 T_MAIN({"published_ids", published_ids}, {"literal_controls_are_text", literal_controls_are_text},
-       {"failure_keeps_tokens", failure_keeps_tokens}, {"answers_by_token", answers_by_token},
+       {"failure_keeps_tokens", failure_keeps_tokens}, {"missing_control_token", missing_control_token}, {"answers_by_token", answers_by_token},
        {"ids_of_answers", ids_of_answers})

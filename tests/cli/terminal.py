@@ -5,7 +5,9 @@ import os
 import pty
 import select
 import signal
+import subprocess
 import sys
+import termios
 import time
 
 PATIENCE = 120  # seconds; sanitizer builds are slow
@@ -43,6 +45,14 @@ class Talk:
         before, self.seen = self.seen[:at], self.seen[at:]
         return before.decode("utf-8", "replace")
 
+    def wait_for_prompt(self):
+        """The editor takes the terminal over just after it has shown the prompt."""
+        self.wait_for("> ")
+        end = time.time() + PATIENCE
+        while termios.tcgetattr(self.terminal)[3] & termios.ICANON:
+            check(time.time() < end, "the editor did not take the terminal over")
+            self.read()
+
     def type(self, text):
         os.write(self.terminal, text.encode())
 
@@ -66,13 +76,13 @@ def check(condition, what):
 
 def test_answer_and_end(plumb):
     talk = Talk([plumb, "chat", "--nothink", "--temp", "0"])
-    talk.wait_for("> ")
+    talk.wait_for_prompt()
     talk.type("What is the capital of Nn\x7forway?\n")  # a slip and a backspace
     talk.wait_for("The capital of Norway is Oslo.")
-    talk.wait_for("\n> ")
+    talk.wait_for_prompt()
     talk.type("\x1b[A\n")  # arrow up: the line again
     talk.wait_for("Norway?")
-    talk.wait_for("\n> ")
+    talk.wait_for_prompt()
     talk.type("\x04")
     check(talk.status() == 0, "Ctrl-D ends with status 0")
 
@@ -93,18 +103,18 @@ def test_no_color(plumb):
 
 def test_interrupt_stops_one_answer(plumb):
     talk = Talk([plumb, "chat", "--nothink", "--temp", "0"])
-    talk.wait_for("> ")
+    talk.wait_for_prompt()
     talk.type("Tell me a story about a cat named Emma.\n")
     talk.wait_for("Once upon")
     talk.type("\x03")
     talk.wait_for("tokens/s")
-    talk.wait_for("> ")
+    talk.wait_for_prompt()
     talk.type("/stats\n")
     talk.wait_for("1 turns")
-    talk.wait_for("> ")
+    talk.wait_for_prompt()
     talk.type("half a line\x03")
     talk.wait_for("Ctrl-C again")
-    talk.wait_for("> ")
+    talk.wait_for_prompt()
     talk.type("\x03")
     check(talk.status() == 0, "two Ctrl-C at the prompt end with status 0")
 
@@ -118,9 +128,21 @@ def test_interrupt_ends_one_shot(plumb):
 
 def test_utf8_editing(plumb):
     talk = Talk([plumb, "chat", "-q", "--nothink", "--temp", "0", "-n", "1"])
-    talk.wait_for("> ")
+    talk.wait_for_prompt()
     talk.type("é日\x7f\x7f/quit\n")  # two characters taken back, five bytes
     check(talk.status() == 0, "/quit ends with status 0")
+
+
+def test_control_bytes_are_shown_not_obeyed(plumb):
+    text = "a\x1b[31mb\u009b2Jc\x7fd"
+    ids = subprocess.run([plumb, "tokenize", text], capture_output=True, text=True).stdout.split()
+    check(ids, "the text has ids")
+    piped = subprocess.run([plumb, "tokenize", "--decode", *ids], capture_output=True).stdout
+    check(piped == text.encode(), f"a pipe gets the text as it is: {piped!r}")
+    talk = Talk([plumb, "tokenize", "--decode", *ids])
+    shown = talk.wait_for("d\r\n")
+    check(shown == "a?[31mb?2Jc?d\r\n", f"a terminal gets it made harmless: {shown!r}")
+    check(talk.status() == 0, "status 0")
 
 
 def main():

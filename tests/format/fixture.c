@@ -18,9 +18,10 @@ void fixture_folder(const char *name, char folder[256]) {
     static const char *const leftovers[] = {
         "config.json", "model.safetensors", "model.safetensors.index.json",
         "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "x.safetensors"};
-    (void)snprintf(folder, 256, "%s/fixtures", BUILD_DIR);
-    need(mkdir(folder, 0777) == 0 || errno == EEXIST, folder);
-    (void)snprintf(folder, 256, "%s/fixtures/%.100s", BUILD_DIR, name);
+    static const char parent[] = BUILD_DIR "/fixtures";
+    need(mkdir(parent, 0777) == 0 || errno == EEXIST, parent);
+    int length = snprintf(folder, 256, "%s/%s", parent, name);
+    need(length > 0 && length < 256, "a build folder with a shorter path");
     need(mkdir(folder, 0777) == 0 || errno == EEXIST, folder);
     for (size_t i = 0; i < sizeof leftovers / sizeof leftovers[0]; i++) {
         char path[512];

@@ -190,7 +190,7 @@ static void parts_switched_off(void) {
 
 static void bent_tensors(void) {
     enum { DTYPE, SHAPE, NAME, MOVE, TWICE, UNINDEXED, MISINDEXED, UNWRITTEN, ABSENT,
-           AGAIN };
+           AGAIN, WIDER };
     static const struct {
         const char *what;
         int bend;
@@ -217,6 +217,8 @@ static void bent_tensors(void) {
         {"name again in the other shard", AGAIN, "layers.0.ffn_norm.weight",
          "layers.0.attn_norm.weight", PLUMB_ERROR_FORMAT, ".safetensors",
          "layers.0.attn_norm.weight"},
+        {"rows twice as long", WIDER, "layers.0.ffn.gate.weight", "[2, 64]", PLUMB_ERROR_TENSOR,
+         ".safetensors", "layers.0.ffn.gate.weight"},
         {"range moved onto the next", MOVE, "embed.weight", NULL, PLUMB_ERROR_FORMAT,
          ".safetensors", ""},
         {"not in the index", UNINDEXED, "norm.weight", NULL, PLUMB_ERROR_TENSOR, "index.json",
@@ -249,11 +251,18 @@ static void bent_tensors(void) {
         case TWICE: t->twice = true; break;
         case MOVE: t->begin++, t->end++; break;
         case UNINDEXED: t->indexed_as[0] = 0; break;
-        case MISINDEXED: (void)snprintf(t->indexed_as, sizeof t->indexed_as, "%s", cases[i].to); break;
+        case MISINDEXED:
+            (void)snprintf(t->indexed_as, sizeof t->indexed_as, "%s", cases[i].to);
+            break;
         case UNWRITTEN: t->shard = -1, pack(&f); break;
         case AGAIN:
             t->indexed_as[0] = 0;
             (void)snprintf(t->name, sizeof t->name, "%s", cases[i].to);
+            break;
+        case WIDER:
+            (void)snprintf(t->shape, sizeof t->shape, "%s", cases[i].to);
+            t->end += t->end - t->begin;
+            pack(&f);
             break;
         case ABSENT: (void)leave_out(&f, t->name), pack(&f); break;
         }
@@ -336,11 +345,14 @@ static void changed_after_open(void) {
         const char *path = plumb__checkpoint_shard_path(c, t->shard);
         char other[600];
         (void)snprintf(other, sizeof other, "%s.other", path);
-        struct timespec long_ago[2] = {{1, 0}, {1, 0}};
+        struct stat before; /* a second earlier, and nothing else */
+        T_TRUE(stat(path, &before) == 0);
+        before.st_mtim.tv_sec--;
+        const struct timespec earlier[2] = {before.st_atim, before.st_mtim};
         switch (change) {
         case TRUNCATED: T_TRUE(truncate(path, t->offset + 100) == 0); break;
         case GROWN: T_TRUE(truncate(path, 1 << 20) == 0); break;
-        case REWRITTEN: T_TRUE(utimensat(AT_FDCWD, path, long_ago, 0) == 0); break;
+        case REWRITTEN: T_TRUE(utimensat(AT_FDCWD, path, earlier, 0) == 0); break;
         case VANISHED: T_TRUE(unlink(path) == 0); break;
         case REPLACED: {
             size_t size;
@@ -404,12 +416,14 @@ static void forbidden_values(void) {
         T_CHECK(status == (cases[i].bad ? PLUMB_ERROR_VALUE : PLUMB_OK), "%zu: %s", i, err.found);
         if (!cases[i].bad) continue;
         T_ERROR(&err, PLUMB_ERROR_VALUE, ".safetensors", cases[i].tensor, "bad value");
-        T_CHECK(err.offset == t->offset + cases[i].at, "%zu: offset %lld", i, (long long)err.offset);
+        T_CHECK(err.offset == t->offset + cases[i].at, "%zu: offset %lld", i,
+                (long long)err.offset);
         /* The same value when only a later piece is looked at. */
         int64_t piece = cases[i].at / 4 * 4;
         plumb_error part = {0};
-        T_TRUE(plumb__checkpoint_check_values(c, t, piece, t->bytes - piece, bytes + piece, &part) ==
-               PLUMB_ERROR_VALUE);
+        status = plumb__checkpoint_check_values(c, t, piece, t->bytes - piece, bytes + piece,
+                                                &part);
+        T_TRUE(status == PLUMB_ERROR_VALUE);
         T_CHECK(part.offset == err.offset && !strcmp(part.found, err.found), "%zu: %s", i,
                 part.found);
     }

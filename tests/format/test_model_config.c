@@ -335,6 +335,7 @@ static void rules(void) {
         {T "rope_scaling.beta_fast", "1", NULL},
         {T "rope_scaling.beta_fast", "20000", NULL},             /* corner below 0 */
         {T "rope_scaling.original_max_position_embeddings", "2", T "rope_scaling.beta_fast"},
+        {T "compress_rope_theta", "100", T "rope_scaling.beta_slow"}, /* corner above 63 */
         {T "engram_layer_ids", "[14, 1]", NULL},
         {T "engram_layer_ids", "[1, 40]", NULL},
         {T "engram_layer_ids", "[1]", T "engram_num_embeddings"},
@@ -353,12 +354,16 @@ static void rules(void) {
         {"vision_config.num_attention_heads", "512", NULL}, /* head_dim 2 */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        refused(cases[i].field, cases[i].value, cases[i].refused ? cases[i].refused : cases[i].field);
-    /* The first block count that the candidate rule allows: 64 * 8 + 1 >= 512. */
+        refused(cases[i].field, cases[i].value,
+                cases[i].refused ? cases[i].refused : cases[i].field);
+    /* The largest index_topk that 65 blocks allow is 64 * 8 + 1. */
     json_t *root = load_json("released");
     set(root, T "candidate_topk_blocks", "65");
     plumb_model_config c;
+    set(root, T "index_topk", "513");
     T_TRUE(parse(root, &c, NULL) == PLUMB_OK);
+    set(root, T "index_topk", "514");
+    T_TRUE(parse(root, &c, NULL) == PLUMB_ERROR_CONFIG);
     json_decref(root);
 }
 

@@ -19,7 +19,8 @@ static plumb_status parse_bytes(const char *header, size_t size, int64_t data_by
     *text = malloc(size + 1);
     memcpy(*text, header, size);
     (*text)[size] = 0;
-    return plumb__safetensors_parse(*text, (int64_t)size, data_bytes, "x.safetensors", 3, list, err);
+    return plumb__safetensors_parse(*text, (int64_t)size, data_bytes, "x.safetensors", 3, list,
+                                    err);
 }
 
 static void good_headers(void) {
@@ -87,7 +88,8 @@ static void bad_headers(void) {
         {"{\"x\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", "x", 8, -1},
         {"{\"x\":{\"shape\":[2],\"data_offsets\":[0,8]}}", "x", 8, -1},
         {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"more\":1}}", "x", 8, -1},
-        {"{\"x\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", "x", 8, -1},
+        {"{\"x\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", "x",
+         8, -1},
         {"{" ENTRY("x", "F64", "[1]", "[0,8]") "}", "x", 8, -1},
         {"{" ENTRY("x", "f32", "[2]", "[0,8]") "}", "x", 8, -1},
         {"{" ENTRY("x", "", "[2]", "[0,8]") "}", "x", 8, -1},
@@ -210,6 +212,28 @@ static void absurd_lengths(void) {
     }
 }
 
+/* A length that the (sparse) file could hold, but no header needs. */
+static void header_limit(void) {
+    char folder[256], path[512];
+    fixture_folder("safetensors", folder);
+    uint64_t length = (100 << 20) + 1;
+    char file[8];
+    for (int b = 0; b < 8; b++) file[b] = (char)(length >> (8 * b) & 0xFF);
+    fixture_write(folder, "x.safetensors", file, sizeof file);
+    (void)snprintf(path, sizeof path, "%s/x.safetensors", folder);
+    T_TRUE(truncate(path, 200 << 20) == 0);
+    int fd;
+    struct stat opened;
+    plumb_error err = {0};
+    plumb_tensor_list list = {0};
+    char *text;
+    T_TRUE(plumb__file_open(path, &fd, &opened, &err) == PLUMB_OK);
+    T_TRUE(plumb__safetensors_read(fd, opened.st_size, path, 0, &list, &text, &err) != PLUMB_OK);
+    T_ERROR(&err, PLUMB_ERROR_FORMAT, "x.safetensors", "header length", "header limit");
+    (void)close(fd);
+    T_TRUE(truncate(path, 0) == 0);
+}
+
 /* ---- Names ----------------------------------------------------------------------------------- */
 
 static void modern_names(void) {
@@ -296,4 +320,5 @@ static void bad_index(void) {
 
 T_MAIN({"good_headers", good_headers}, {"bad_headers", bad_headers}, {"deep_nesting", deep_nesting},
        {"truncated_anywhere", truncated_anywhere}, {"absurd_lengths", absurd_lengths},
+       {"header_limit", header_limit},
        {"modern_names", modern_names}, {"good_index", good_index}, {"bad_index", bad_index})

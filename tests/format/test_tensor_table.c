@@ -137,7 +137,8 @@ static void shapes(void) {
 
 static void unknown_names(void) {
     static const char *const names[] = {
-        "", "x", "embed", "embed.scale", "embed.weight.", "embed.weight.weight", "layers", "layers.",
+        "", "x", "embed", "embed.scale", "embed.weight.", "embed.weight.weight", "layers",
+        "layers.",
         "layers.0", "layers.0.", "layers.40.attn_norm.weight", "layers.00.attn_norm.weight",
         "layers.+1.attn_norm.weight", "layers.-1.attn_norm.weight", "layers. 1.attn_norm.weight",
         "layers.4294967296.attn_norm.weight", "layers.99999999999999999999.attn_norm.weight",

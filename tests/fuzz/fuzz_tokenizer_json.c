@@ -10,7 +10,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void encode_sample(const plumb_text *text) {
-    static const char sample[] = "The 12,345 caf\xC3\xA9s  of \xE4\xB8\xAD\xE5\x9B\xBD\xEF\xBC\x8C\n\n<end> \xF0\x9F\x98\x80\x01!";
+    static const char sample[] =
+        "The 12,345 caf\xC3\xA9s  of \xE4\xB8\xAD\xE5\x9B\xBD\xEF\xBC\x8C\n\n<end> "
+        "\xF0\x9F\x98\x80\x01!";
     plumb_tokens tokens = {0};
     plumb_error err;
     /* A pattern that backtracks for ever may be given up. */
@@ -36,7 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     encode_sample(text);
     int32_t *map = NULL;
     int64_t folded = 0;
-    if (plumb__token_map_build(text, &map, &folded, &err) != PLUMB_OK || folded > plumb_text_vocab_size(text))
+    if (plumb__token_map_build(text, &map, &folded, &err) != PLUMB_OK ||
+        folded > plumb_text_vocab_size(text))
         abort();
     free(map);
     plumb_text_close(text);

@@ -69,7 +69,7 @@ typedef struct operands {
     int64_t k;
     int low_scale, high_scale; /* biased exponents of the weights' blocks */
     int low_exponent, high_exponent; /* of the activations */
-    enum { RANDOM, LARGEST, CANCELLING, SPARSE } kind;
+    enum { RANDOM, LARGEST, CANCELLING, SPARSE, MIRRORED } kind;
 } operands;
 
 static uint8_t draw_code(const operands *o, bool fp8, int64_t i) {
@@ -90,6 +90,16 @@ static plumb_act draw_activation(const operands *o) {
     if (o->kind == CANCELLING) return (plumb_act)(exponent << 7 | (bits & 0x10)); /* two codes */
     if (o->kind == SPARSE && bits % 16 > 2) return (plumb_act)(bits & 0x8000);
     return (plumb_act)((bits & 0x8000) | exponent << 7 | (bits & 0x7F));
+}
+
+/* Makes the second half of each of `rows` rows the first half again, its codes with `flip` inverted: all
+ * of a product but the rounding errors cancels, which shows every change of order or rounding that the
+ * result's own rounding to bf16 would hide. */
+static void mirror(void *data, int64_t rows, int64_t row_bytes, uint8_t flip) {
+    uint8_t *bytes = data;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < row_bytes / 2; i++)
+            bytes[r * row_bytes + row_bytes / 2 + i] = bytes[r * row_bytes + i] ^ flip;
 }
 
 /* Section 3 as it is written.  A block's products and their sum are exact in double: at most 41 bits. */
@@ -135,6 +145,11 @@ static int64_t check_operands(plumb_backend *b, const char *level, const operand
     for (int64_t i = 0; i < scale_rows * blocks; i++)
         scales[i] = (uint8_t)(o->low_scale + (int)(random_bits() % scale_spread));
     for (int64_t i = 0; i < ROWS * o->k; i++) x[i] = draw_activation(o);
+    if (o->kind == MIRRORED) {
+        mirror(codes, COLUMNS, row_bytes, fp8 ? 0x80 : 0x88);
+        mirror(scales, scale_rows, blocks, 0);
+        mirror(x, ROWS, o->k * (int64_t)sizeof *x, 0);
+    }
     plumb_matrix w = {fp8 ? PLUMB_MATRIX_FP8 : PLUMB_MATRIX_FP4, COLUMNS, o->k, codes, scales};
     T_CHECK(multiply(b, x, ROWS, &w, y) == PLUMB_OK, "%s", o->name);
     for (int64_t r = 0; r < ROWS; r++) {
@@ -165,6 +180,8 @@ static void contract_at_level(plumb_backend *b, const char *level) {
         {"several segments", 3200, 100, 140, -8, 8, RANDOM},
         {"largest codes", 2304, 120, 120, 0, 0, LARGEST},
         {"cancelling", 1280, 118, 122, 0, 0, CANCELLING},
+        {"mirrored segment", 1024, 110, 130, -8, 8, MIRRORED},
+        {"mirrored across segments", 3200, 110, 130, -8, 8, MIRRORED},
         {"mostly zero", 1280, 118, 122, -20, 8, SPARSE},
         {"large powers", 256, 127, 150, 60, 63, RANDOM},
         {"powers that vanish", 256, 0, 10, -10, -8, RANDOM},

@@ -128,7 +128,8 @@ static void drawn(void) {
     plumb__tensor_stripe(&source, 32, 64, NULL, again, scale_again);
     T_CHECK(!memcmp(code + BYTES / 2, again, sizeof again), "codes of one stripe");
     T_CHECK(!memcmp(scale + GROUPS / 2, scale_again, sizeof scale_again), "scales of one stripe");
-    T_CHECK(memcmp(code, again, sizeof again), "stripes differ");
+    T_CHECK(memcmp(code, again, sizeof again), "codes of stripes differ");
+    T_CHECK(memcmp(scale, scale_again, sizeof scale_again), "scales of stripes differ");
     double square = 0.0;
     for (int i = 0; i < BYTES; i++) {
         double unit = ldexp(1.0, scale[i / 16] - 127);

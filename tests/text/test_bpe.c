@@ -1,7 +1,5 @@
 /* Byte-pair encoding: search and heap against the definition written down naively, on random
  * vocabularies as well as the release's; and the growth of their work. */
-#include <jansson.h>
-
 #include "text_test.h"
 
 /* ---- A tokenizer with merges of our choosing ---- */
@@ -26,7 +24,8 @@ static void make_toy(toy *t, uint64_t *state, bool shuffled) {
         int right = (int)random_below(state, (uint32_t)t->n_tokens), result = 0;
         char joined[32];
         bool again = false;
-        for (int m = 0; m < t->n_merges; m++) again |= t->parts[m][0] == left && t->parts[m][1] == right;
+        for (int m = 0; m < t->n_merges; m++)
+            again |= t->parts[m][0] == left && t->parts[m][1] == right;
         (void)snprintf(joined, sizeof joined, "%s%s", t->text[left], t->text[right]);
         if (again || strlen(joined) > 9) continue;
         while (result < t->n_tokens && strcmp(t->text[result], joined) != 0) result++;
@@ -65,20 +64,16 @@ static plumb_text *open_toy(const toy *t) {
             json_array_append_new(merges, json_string(key));
         }
     }
-    json_array_append_new(added, json_pack("{siss}", "id", 256 + t->n_tokens - TOY_LETTERS, "content", "<end>"));
+    json_array_append_new(
+        added, json_pack("{siss}", "id", 256 + t->n_tokens - TOY_LETTERS, "content", "<end>"));
     json_object_set_new(json_object_get(file, "model"), "vocab", vocab);
     json_object_set_new(json_object_get(file, "model"), "merges", merges);
     json_object_set_new(file, "added_tokens", added);
-    char *bytes = json_dumps(file, 0);
-    plumb_text *text = NULL;
-    plumb_error err;
-    T_CHECK(plumb__text_open_bytes("toy", bytes, strlen(bytes), &text, &err) == PLUMB_OK, "%s", err.found);
-    free(bytes);
-    json_decref(file);
-    return text;
+    return open_json(file);
 }
 
-/* The definition, word for word: again and again the adjacent pair of lowest rank, leftmost first. */
+/* The definition, word for word: again and again the adjacent pair of lowest rank, leftmost first.
+ */
 static int naive(const toy *t, const char *letters, int n, int *symbols) {
     for (int i = 0; i < n; i++) symbols[i] = letters[i] - 'a';
     for (;;) {
@@ -91,7 +86,8 @@ static int naive(const toy *t, const char *letters, int n, int *symbols) {
                 }
         if (place < 0) return n;
         symbols[place] = t->made[best];
-        memmove(symbols + place + 1, symbols + place + 2, (size_t)(n - place - 2) * sizeof *symbols);
+        memmove(symbols + place + 1, symbols + place + 2,
+                (size_t)(n - place - 2) * sizeof *symbols);
         n--;
     }
 }
@@ -101,7 +97,8 @@ static bool toy_agrees(const toy *t, const plumb_text *text, const char *letters
     int count = naive(t, letters, n, symbols);
     plumb_tokens searched = {0}, merged = {0};
     plumb__bpe_scratch scratch = {0};
-    bool same = plumb__bpe_encode(&text->bpe, letters, (size_t)n, &scratch, &searched, NULL) == PLUMB_OK;
+    bool same =
+        plumb__bpe_encode(&text->bpe, letters, (size_t)n, &scratch, &searched, NULL) == PLUMB_OK;
     same &= plumb__bpe_merge(&text->bpe, letters, (size_t)n, &scratch, &merged, NULL) == PLUMB_OK;
     same &= searched.count == count && same_tokens(&searched, &merged);
     for (int i = 0; same && i < count; i++)
@@ -113,9 +110,26 @@ static bool toy_agrees(const toy *t, const plumb_text *text, const char *letters
     return same;
 }
 
+/* Steps of encoding one long piece of random letters, by search. */
+static int64_t toy_steps(const plumb_text *text, uint64_t *state, size_t size) {
+    char *letters = malloc(size);
+    plumb_tokens tokens = {0};
+    plumb__bpe_scratch scratch = {0};
+    for (size_t i = 0; letters && i < size; i++)
+        letters[i] = (char)('a' + random_below(state, TOY_LETTERS));
+    T_CHECK(plumb__bpe_encode(&text->bpe, letters, size, &scratch, &tokens, NULL) == PLUMB_OK,
+            "encode");
+    int64_t steps = scratch.steps;
+    plumb_tokens_free(&tokens);
+    plumb__bpe_scratch_free(&scratch);
+    free(letters);
+    return steps;
+}
+
 static void random_vocabularies(void) {
     uint64_t state = 3;
     int unlike = 0, ordered = 0, rounds = 150;
+    int64_t most_steps = 0;
     for (int round = 0; round < rounds; round++) {
         toy t;
         make_toy(&t, &state, round % 3 == 2);
@@ -125,14 +139,19 @@ static void random_vocabularies(void) {
         for (int i = 0; i < 400; i++) {
             char letters[64];
             int n = 1 + (int)random_below(&state, 40);
-            for (int k = 0; k < n; k++) letters[k] = (char)('a' + random_below(&state, i % 4 ? TOY_LETTERS : 1));
+            for (int k = 0; k < n; k++)
+                letters[k] = (char)('a' + random_below(&state, i % 4 ? TOY_LETTERS : 1));
             unlike += !toy_agrees(&t, text, letters, n);
         }
+        int64_t steps = text->bpe.ordered ? toy_steps(text, &state, 3000) : 0;
+        if (steps > most_steps) most_steps = steps;
         plumb_text_close(text);
     }
     T_CHECK(unlike == 0, "%d texts", unlike);
+    T_CHECK(most_steps < 3000 * 20, "%lld steps", (long long)most_steps);
     /* Both ways of encoding must have been at work. */
-    T_CHECK(ordered > rounds / 4 && ordered < rounds - rounds / 8, "%d of %d in order", ordered, rounds);
+    T_CHECK(ordered > rounds / 4 && ordered < rounds - rounds / 8, "%d of %d in order", ordered,
+            rounds);
 }
 
 /* ---- The release's vocabulary ---- */
@@ -161,9 +180,10 @@ static void search_equals_merging(void) {
             }
         }
         plumb_tokens searched = {0}, merged = {0};
-        unlike += plumb__bpe_encode(&text->bpe, piece, size, &scratch, &searched, NULL) != PLUMB_OK ||
-                  plumb__bpe_merge(&text->bpe, piece, size, &scratch, &merged, NULL) != PLUMB_OK ||
-                  !same_tokens(&searched, &merged);
+        unlike +=
+            plumb__bpe_encode(&text->bpe, piece, size, &scratch, &searched, NULL) != PLUMB_OK ||
+            plumb__bpe_merge(&text->bpe, piece, size, &scratch, &merged, NULL) != PLUMB_OK ||
+            !same_tokens(&searched, &merged);
         plumb_tokens_free(&searched);
         plumb_tokens_free(&merged);
     }
@@ -172,8 +192,8 @@ static void search_equals_merging(void) {
     plumb_text_close(text);
 }
 
-typedef plumb_status (*encode_fn)(const plumb__bpe *, const char *, size_t, plumb__bpe_scratch *, plumb_tokens *,
-                                  plumb_error *);
+typedef plumb_status (*encode_fn)(const plumb__bpe *, const char *, size_t, plumb__bpe_scratch *,
+                                  plumb_tokens *, plumb_error *);
 
 static int64_t steps_of(const plumb_text *text, encode_fn encode, const char *run, size_t size) {
     plumb__bpe_scratch scratch = {0};
@@ -189,11 +209,31 @@ static int64_t steps_of(const plumb_text *text, encode_fn encode, const char *ru
     return steps;
 }
 
-/* A piece of 100,000 characters costs twice what one of 50,000 does; merging has a logarithm more. */
+/* A piece of 100,000 characters costs twice what one of 50,000 does; merging has a logarithm more.
+ */
 static void work_grows_with_length(void) {
     static const char *const units[] = {
-        "a", "\xC3\xA9", "\xE4\xB8\xAD", "\xE4\xB8\xAD\xE6\x96\x87\xE7\x9A\x84", "\xE3\x81\x82", "\xED\x95\x9C", "<", " ",
-        "\n", "7", "0", "\xF0\x9F\x98\x80", "\xCC\x81", "\x01", "\xFF", "\x80", "ab", "abc", "the ", "=-", "\xD9\x85",
+        "a",
+        "\xC3\xA9",
+        "\xE4\xB8\xAD",
+        "\xE4\xB8\xAD\xE6\x96\x87\xE7\x9A\x84",
+        "\xE3\x81\x82",
+        "\xED\x95\x9C",
+        "<",
+        " ",
+        "\n",
+        "7",
+        "0",
+        "\xF0\x9F\x98\x80",
+        "\xCC\x81",
+        "\x01",
+        "\xFF",
+        "\x80",
+        "ab",
+        "abc",
+        "the ",
+        "=-",
+        "\xD9\x85",
     };
     const size_t n = 50000;
     plumb_text *text = open_text(RELEASE_TOKENIZER);
@@ -203,8 +243,8 @@ static void work_grows_with_length(void) {
         for (size_t i = 0; i < 2 * n; i++) memcpy(run + i * unit, units[u], unit);
         int64_t half = steps_of(text, plumb__bpe_encode, run, n * unit);
         int64_t full = steps_of(text, plumb__bpe_encode, run, 2 * n * unit);
-        T_CHECK(full <= 2 * half + 1000 && full < (int64_t)(2 * n * unit) * 300, "search of \"%s\": %lld, %lld",
-                units[u], (long long)half, (long long)full);
+        T_CHECK(full <= 2 * half + 1000 && full < (int64_t)(2 * n * unit) * 300,
+                "search of \"%s\": %lld, %lld", units[u], (long long)half, (long long)full);
         half = steps_of(text, plumb__bpe_merge, run, n * unit);
         full = steps_of(text, plumb__bpe_merge, run, 2 * n * unit);
         T_CHECK(full <= half * 5 / 2 + 1000 && full < (int64_t)(2 * n * unit) * 200,
@@ -217,7 +257,8 @@ static void work_grows_with_length(void) {
 /* A megabyte of every script, as template text and as people's, comes back byte for byte. */
 static void round_trip(void) {
     plumb_text *text = open_text(RELEASE_TOKENIZER);
-    static const char *const markers[] = {"<｜User｜>", "｜DSML｜", "</think>", "<｜deepseek_image｜>"};
+    static const char *const markers[] = {"<｜User｜>", "｜DSML｜", "</think>",
+                                          "<｜deepseek_image｜>"};
     const size_t wanted = 1 << 20;
     char *mixed = malloc(wanted + 2048);
     uint64_t state = 5;
@@ -235,7 +276,8 @@ static void round_trip(void) {
         char *back = bytes_of(text, &tokens, &back_size);
         T_CHECK(back_size == size && !memcmp(back, mixed, size), "match_added %d", match);
         int64_t control = 0;
-        for (int64_t i = 0; i < tokens.count; i++) control += plumb_text_is_control(text, tokens.ids[i]);
+        for (int64_t i = 0; i < tokens.count; i++)
+            control += plumb_text_is_control(text, tokens.ids[i]);
         T_CHECK(match ? control > 1000 : control == 0, "%lld control ids", (long long)control);
         free(back);
         plumb_tokens_free(&tokens);
@@ -244,5 +286,6 @@ static void round_trip(void) {
     plumb_text_close(text);
 }
 
-T_MAIN({"random_vocabularies", random_vocabularies}, {"search_equals_merging", search_equals_merging},
+T_MAIN({"random_vocabularies", random_vocabularies},
+       {"search_equals_merging", search_equals_merging},
        {"work_grows_with_length", work_grows_with_length}, {"round_trip", round_trip})

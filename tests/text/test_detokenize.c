@@ -43,7 +43,8 @@ static void bytes_in_out(void) {
         plumb_detokenizer_init(&d, text);
         for (const char *c = rows[i].in; *c; c++) push_byte(&d, &s, (unsigned char)*c);
         s.size += plumb_detokenizer_finish(&d, s.out + s.size, ROOM - s.size);
-        T_CHECK(s.whole && s.size == strlen(rows[i].out) && !memcmp(s.out, rows[i].out, s.size), "row %zu", i);
+        T_CHECK(s.whole && s.size == strlen(rows[i].out) && !memcmp(s.out, rows[i].out, s.size),
+                "row %zu", i);
         T_CHECK(plumb_detokenizer_finish(&d, s.out, ROOM) == 0, "row %zu ends once", i);
     }
     plumb_text_close(text);
@@ -73,11 +74,13 @@ static void every_script(void) {
         unlike += written != size || memcmp(out, bytes, size) != 0;
         plumb_tokens_free(&tokens);
     }
-    T_CHECK(cut == 0 && unlike == 0 && waited > 1000, "%d cut, %d unlike, %d waits", cut, unlike, waited);
+    T_CHECK(cut == 0 && unlike == 0 && waited > 1000, "%d cut, %d unlike, %d waits", cut, unlike,
+            waited);
     plumb_text_close(text);
 }
 
-/* The room the header asks for suffices for any stream of bytes; less loses text, never overflows. */
+/* The room the header asks for suffices for any stream of bytes; less loses text, never overflows.
+ */
 static void room(void) {
     plumb_text *text = open_text(RELEASE_TOKENIZER);
     uint64_t state = 17;
@@ -99,7 +102,8 @@ static void room(void) {
     }
     T_CHECK(over == 0, "%d", over);
     char out[8];
-    T_CHECK(plumb_detokenizer_push(&d, -1, out, 8) == 0 && plumb_detokenizer_push(&d, 129280, out, 8) == 0,
+    T_CHECK(plumb_detokenizer_push(&d, -1, out, 8) == 0 &&
+                plumb_detokenizer_push(&d, 129280, out, 8) == 0,
             "unknown ids have no text");
     plumb_text_close(text);
 }

@@ -24,12 +24,15 @@ static bool both_ways(const plumb_text *text, const char *bytes, size_t size, pi
     pieces known = {.last = bytes, .text = bytes, .joined = true};
     plumb__split_scratch scratch = {0};
     *general = known;
-    bool ok = plumb__split_known(text->splitter.classes, bytes, size, note_piece, &known, NULL) == PLUMB_OK;
-    ok &= plumb__split_general(&text->splitter, bytes, size, &scratch, note_piece, general, NULL) == PLUMB_OK;
+    bool ok = plumb__split_known(text->splitter.classes, bytes, size, note_piece, &known, NULL) ==
+              PLUMB_OK;
+    ok &= plumb__split_general(&text->splitter, bytes, size, &scratch, note_piece, general, NULL) ==
+          PLUMB_OK;
     plumb__split_scratch_free(&scratch);
     size_t kept = known.count < 4096 ? known.count : 4096;
     return ok && known.joined && general->joined && known.count == general->count &&
-           known.last == bytes + size && !memcmp(known.ends, general->ends, kept * sizeof *known.ends);
+           known.last == bytes + size &&
+           !memcmp(known.ends, general->ends, kept * sizeof *known.ends);
 }
 
 static void spec_pieces(void) {
@@ -58,14 +61,16 @@ static void spec_pieces(void) {
         char bytes[128];
         size_t size = 0, ends[64], count = 0;
         for (const char *c = rows[i]; *c; c++) {
-            if (*c == '|') ends[count++] = size;
-            else bytes[size++] = *c;
+            if (*c == '|')
+                ends[count++] = size;
+            else
+                bytes[size++] = *c;
         }
         if (count == 0 || ends[count - 1] != size) ends[count++] = size;
         pieces found;
         T_CHECK(both_ways(text, bytes, size, &found), "%s", rows[i]);
-        T_CHECK(found.count == count && !memcmp(found.ends, ends, count * sizeof *ends), "%s: %zu pieces",
-                rows[i], found.count);
+        T_CHECK(found.count == count && !memcmp(found.ends, ends, count * sizeof *ends),
+                "%s: %zu pieces", rows[i], found.count);
     }
     plumb_text_close(text);
 }
@@ -84,7 +89,8 @@ static void scanner_equals_pcre2(void) {
     plumb_text_close(text);
 }
 
-/* Every character of planes 0 and 1 between letters, spaces and at the ends: its class is PCRE2's. */
+/* Every character of planes 0 and 1 between letters, spaces and at the ends: its class is PCRE2's.
+ */
 static void every_character(void) {
     plumb_text *text = open_text(DEMO_MODEL);
     int unlike = 0;
@@ -106,7 +112,8 @@ static void every_character(void) {
         unlike += !plumb__known_scope(bytes, size);
     }
     T_CHECK(unlike == 0, "%d characters", unlike);
-    T_CHECK(!plumb__known_scope("\xF0\xA0\x80\x80", 4) && !plumb__known_scope("a\xF4\x8F\xBF\xBF", 5),
+    T_CHECK(!plumb__known_scope("\xF0\xA0\x80\x80", 4) &&
+                !plumb__known_scope("a\xF4\x8F\xBF\xBF", 5),
             "planes beyond");
     plumb_text_close(text);
 }
@@ -114,9 +121,30 @@ static void every_character(void) {
 /* PCRE2's limit of steps is proportional to the text, so that success is linear work. */
 static void long_runs(void) {
     static const char *const units[] = {
-        "a", "\xC3\xA9", "\xE4\xB8\xAD", "\xE3\x81\x82", "\xED\x95\x9C", "<", " ", "\n", "\t", "7", "\xD9\xA3",
-        "\xF0\x9F\x98\x80", "\xCC\x81", "\x01", "\xE3\x80\x80", "\xC2\xA0", "\r\n", " \n", "\xEF\xBC\x8C", "e\xCC\x81",
-        "\xF0\xA0\x80\x80", "\x01 ", "!a", " !",
+        "a",
+        "\xC3\xA9",
+        "\xE4\xB8\xAD",
+        "\xE3\x81\x82",
+        "\xED\x95\x9C",
+        "<",
+        " ",
+        "\n",
+        "\t",
+        "7",
+        "\xD9\xA3",
+        "\xF0\x9F\x98\x80",
+        "\xCC\x81",
+        "\x01",
+        "\xE3\x80\x80",
+        "\xC2\xA0",
+        "\r\n",
+        " \n",
+        "\xEF\xBC\x8C",
+        "e\xCC\x81",
+        "\xF0\xA0\x80\x80",
+        "\x01 ",
+        "!a",
+        " !",
     };
     plumb_text *text = open_text(DEMO_MODEL);
     const size_t n = 100000;
@@ -130,13 +158,58 @@ static void long_runs(void) {
         plumb_error err = {0};
         plumb_status status =
             plumb__split_general(&text->splitter, run, size, &scratch, note_piece, &general, &err);
-        T_CHECK(status == PLUMB_OK && general.joined && general.last == run + size, "\"%s\": %s", units[u],
-                err.found);
+        T_CHECK(status == PLUMB_OK && general.joined && general.last == run + size, "\"%s\": %s",
+                units[u], err.found);
         plumb__split_scratch_free(&scratch);
         if (plumb__known_scope(run, size))
             T_CHECK(both_ways(text, run, size, &general), "\"%s\"", units[u]);
     }
     free(run);
+    plumb_text_close(text);
+}
+
+/* A repeated group keeps every repetition on the stack of the compiled code, which must grow. */
+static void deep_pattern(void) {
+    json_t *file = json_load_file(DEMO_MODEL "/tokenizer.json", 0, NULL);
+    json_t *steps = json_object_get(json_object_get(file, "pre_tokenizer"), "pretokenizers");
+    json_object_set_new(json_object_get(json_array_get(steps, 0), "pattern"), "Regex",
+                        json_string("(?:a\\s|a|\\S)+(?!\\S)"));
+    plumb_text *text = open_json(file);
+    const size_t size = 300000;
+    char *run = malloc(size);
+    if (run) memset(run, 'a', size);
+    pieces found = {.last = run, .text = run, .joined = true};
+    plumb__split_scratch scratch = {0};
+    plumb_error err = {0};
+    T_CHECK(text && !text->splitter.classes, "the scanner is for the release's splits");
+    plumb_status status =
+        plumb__split(&text->splitter, run, size, &scratch, note_piece, &found, &err);
+    T_CHECK(status == PLUMB_OK && found.count == 1 && found.joined, "%s", err.found);
+    T_CHECK(scratch.stack_size > 0, "no stack was needed");
+    plumb__split_scratch_free(&scratch);
+    free(run);
+    plumb_text_close(text);
+}
+
+/* A pattern that tries every way to cut a run is given up; what was encoded before is taken back.
+ */
+static void hopeless_pattern(void) {
+    json_t *file = json_load_file(DEMO_MODEL "/tokenizer.json", 0, NULL);
+    json_t *steps = json_object_get(json_object_get(file, "pre_tokenizer"), "pretokenizers");
+    json_object_set_new(json_object_get(json_array_get(steps, 0), "pattern"), "Regex",
+                        json_string("(?:a+)+(?:b|c)"));
+    plumb_text *text = open_json(file);
+    static const char bytes[] =
+        "\x3C\xEF\xBD\x9CUser\xEF\xBD\x9C>aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    plumb_tokens tokens = {0};
+    plumb_error err = {0};
+    T_CHECK(text && plumb_text_encode(text, "x", 1, true, &tokens, &err) == PLUMB_OK, "%s",
+            err.found);
+    int64_t before = tokens.count;
+    plumb_status status = plumb_text_encode(text, bytes, sizeof bytes - 1, true, &tokens, &err);
+    T_CHECK(status == PLUMB_ERROR_TEXT && !strcmp(err.field, "pre-tokenizer"), "%s", err.field);
+    T_CHECK(tokens.count == before, "%lld ids", (long long)tokens.count);
+    plumb_tokens_free(&tokens);
     plumb_text_close(text);
 }
 
@@ -153,9 +226,13 @@ static void failing_sink(void) {
     int known = 0, general = 0;
     static const char bytes[] = "one two three four five";
     T_CHECK(plumb__split(&text->splitter, bytes, 23, &scratch, fail_at_third, &known, NULL) ==
-                PLUMB_ERROR_CANCELLED && known == 3, "%d", known);
-    T_CHECK(plumb__split_general(&text->splitter, bytes, 23, &scratch, fail_at_third, &general, NULL) ==
-                PLUMB_ERROR_CANCELLED && general == 3, "%d", general);
+                    PLUMB_ERROR_CANCELLED &&
+                known == 3,
+            "%d", known);
+    T_CHECK(plumb__split_general(&text->splitter, bytes, 23, &scratch, fail_at_third, &general,
+                                 NULL) == PLUMB_ERROR_CANCELLED &&
+                general == 3,
+            "%d", general);
     plumb__split_scratch_free(&scratch);
     plumb_text_close(text);
 }
@@ -190,15 +267,17 @@ static void patterns(void) {
         plumb__slice pattern = {rows[i].pattern, strlen(rows[i].pattern)};
         plumb_status status = plumb__pattern_translate(pattern, "f", &translated, &err);
         if (!rows[i].refused)
-            T_CHECK(status == PLUMB_OK && translated && !strstr(translated, "\\s"), "%s", rows[i].pattern);
+            T_CHECK(status == PLUMB_OK && translated && !strstr(translated, "\\s"), "%s",
+                    rows[i].pattern);
         else
             T_CHECK(status == PLUMB_ERROR_FORMAT && !strcmp(err.found, rows[i].refused) &&
-                        err.offset == rows[i].offset, "%s: %s at %lld", rows[i].pattern, err.found,
-                    (long long)err.offset);
+                        err.offset == rows[i].offset,
+                    "%s: %s at %lld", rows[i].pattern, err.found, (long long)err.offset);
         free(translated);
     }
 }
 
 T_MAIN({"spec_pieces", spec_pieces}, {"scanner_equals_pcre2", scanner_equals_pcre2},
-       {"every_character", every_character}, {"long_runs", long_runs}, {"failing_sink", failing_sink},
-       {"patterns", patterns})
+       {"every_character", every_character}, {"long_runs", long_runs},
+       {"deep_pattern", deep_pattern}, {"hopeless_pattern", hopeless_pattern},
+       {"failing_sink", failing_sink}, {"patterns", patterns})

@@ -1,12 +1,12 @@
 /* The tokenizer against encodings and maps made by others: the goldens of the release's tokenizer,
  * the demo model's prompts and folded map, the digest of the release's folded map. */
-#include <jansson.h>
 #include <openssl/sha.h>
 
 #include "text/token_map.h"
 #include "text_test.h"
 
-static void check_ids(const plumb_text *text, const json_t *string, const json_t *ids, bool match_added) {
+static void check_ids(const plumb_text *text, const json_t *string, const json_t *ids,
+                      bool match_added) {
     plumb_tokens tokens = {0};
     plumb_error err;
     const char *bytes = json_string_value(string);
@@ -16,7 +16,8 @@ static void check_ids(const plumb_text *text, const json_t *string, const json_t
     bool same = tokens.count == (int64_t)json_array_size(ids);
     for (int64_t i = 0; same && i < tokens.count; i++)
         same = tokens.ids[i] == json_integer_value(json_array_get(ids, (size_t)i));
-    T_CHECK(same, "%lld ids instead of %zu for: %s", (long long)tokens.count, json_array_size(ids), bytes);
+    T_CHECK(same, "%lld ids instead of %zu for: %s", (long long)tokens.count, json_array_size(ids),
+            bytes);
     char *decoded = bytes_of(text, &tokens, &decoded_size);
     T_CHECK(decoded_size == size && memcmp(decoded, bytes, size) == 0, "decoding: %s", bytes);
     free(decoded);
@@ -48,7 +49,8 @@ static void demo_prompts(void) {
     size_t i;
     json_array_foreach(json_object_get(file, "prompts"), i, prompt) {
         check_ids(text, json_object_get(prompt, "text"), json_object_get(prompt, "ids"), true);
-        check_ids(text, json_object_get(prompt, "continuation_text"), json_object_get(prompt, "continuation"), true);
+        check_ids(text, json_object_get(prompt, "continuation_text"),
+                  json_object_get(prompt, "continuation"), true);
     }
     T_CHECK(json_array_size(json_object_get(file, "prompts")) > 0, "no prompts");
     json_decref(file);
@@ -56,16 +58,18 @@ static void demo_prompts(void) {
 }
 
 static void release_map(void) {
-    static const char expected[] = "c60a86322ec17b4142bfef3c57a8d81fb428550cdf487f88a4320cb59fe46481";
+    static const char expected[] =
+        "c60a86322ec17b4142bfef3c57a8d81fb428550cdf487f88a4320cb59fe46481";
     int32_t *map = NULL;
     plumb_error err;
-    T_CHECK(plumb__token_map_load(TEST_DATA "/tokenizer", 129280, 99092, &map, &err) == PLUMB_OK, "%s",
-            err.found);
+    T_CHECK(plumb__token_map_load(TEST_DATA "/tokenizer", 129280, 99092, &map, &err) == PLUMB_OK,
+            "%s", err.found);
     if (!map) return;
     unsigned char *bytes = malloc(129280 * 4), digest[SHA256_DIGEST_LENGTH];
     char hex[2 * SHA256_DIGEST_LENGTH + 1];
     for (size_t i = 0; i < 129280; i++)
-        for (size_t b = 0; b < 4; b++) bytes[4 * i + b] = (unsigned char)((uint32_t)map[i] >> (8 * b));
+        for (size_t b = 0; b < 4; b++)
+            bytes[4 * i + b] = (unsigned char)((uint32_t)map[i] >> (8 * b));
     SHA256(bytes, 129280 * 4, digest);
     for (size_t i = 0; i < sizeof digest; i++) (void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
     T_CHECK(strcmp(hex, expected) == 0, "%s", hex);
@@ -80,9 +84,11 @@ static void demo_map(void) {
     int32_t *map = NULL;
     plumb_error err;
     T_CHECK(folded == 3417 && json_array_size(expected) == 4096, "test data");
-    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4096, folded, &map, &err) == PLUMB_OK, "%s", err.found);
+    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4096, folded, &map, &err) == PLUMB_OK, "%s",
+            err.found);
     for (size_t i = 0; map && i < json_array_size(expected); i++)
-        T_CHECK(map[i] == json_integer_value(json_array_get(expected, i)), "id %zu folds to %d", i, map[i]);
+        T_CHECK(map[i] == json_integer_value(json_array_get(expected, i)), "id %zu folds to %d", i,
+                map[i]);
     free(map);
     json_decref(file);
 }
@@ -90,10 +96,14 @@ static void demo_map(void) {
 static void map_that_does_not_fit(void) {
     int32_t *map = NULL;
     plumb_error err;
-    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4095, 3417, &map, &err) == PLUMB_ERROR_FORMAT, "vocabulary");
-    T_CHECK(strcmp(err.found, "4096 ids") == 0 && strcmp(err.expected, "4095") == 0, "%s", err.found);
-    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4096, 3416, &map, &err) == PLUMB_ERROR_FORMAT, "folded");
-    T_CHECK(strcmp(err.found, "3417 folded ids") == 0 && strcmp(err.expected, "3416") == 0, "%s", err.found);
+    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4095, 3417, &map, &err) == PLUMB_ERROR_FORMAT,
+            "vocabulary");
+    T_CHECK(strcmp(err.found, "4096 ids") == 0 && strcmp(err.expected, "4095") == 0, "%s",
+            err.found);
+    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4096, 3416, &map, &err) == PLUMB_ERROR_FORMAT,
+            "folded");
+    T_CHECK(strcmp(err.found, "3417 folded ids") == 0 && strcmp(err.expected, "3416") == 0, "%s",
+            err.found);
     T_CHECK(plumb__token_map_load(DEMO_MODEL, 0, 0, &map, &err) == PLUMB_ERROR_ARGUMENT, "none");
     T_CHECK(map == NULL, "untouched");
 }
@@ -110,11 +120,41 @@ static void map_from_file(void) {
         int64_t offset;
     } rows[] = {
         {"good", {0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0}, 16, 3, PLUMB_OK, "", 0},
-        {"short", {0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0}, 15, 3, PLUMB_ERROR_FORMAT, "file size", -1},
-        {"long", {0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0}, 17, 3, PLUMB_ERROR_FORMAT, "file size", -1},
-        {"gap", {0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0}, 16, 3, PLUMB_ERROR_FORMAT, "folded id", 4},
-        {"huge", {0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0x80, 2, 0, 0, 0}, 16, 3, PLUMB_ERROR_FORMAT, "folded id", 8},
-        {"count", {0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0}, 16, 4, PLUMB_ERROR_FORMAT, "folded ids", -1},
+        {"short",
+         {0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0},
+         15,
+         3,
+         PLUMB_ERROR_FORMAT,
+         "file size",
+         -1},
+        {"long",
+         {0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0},
+         17,
+         3,
+         PLUMB_ERROR_FORMAT,
+         "file size",
+         -1},
+        {"gap",
+         {0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0},
+         16,
+         3,
+         PLUMB_ERROR_FORMAT,
+         "folded id",
+         4},
+        {"huge",
+         {0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0x80, 2, 0, 0, 0},
+         16,
+         3,
+         PLUMB_ERROR_FORMAT,
+         "folded id",
+         8},
+        {"count",
+         {0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0},
+         16,
+         4,
+         PLUMB_ERROR_FORMAT,
+         "folded ids",
+         -1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         FILE *f = fopen(BUILD_DIR "/engram_token_map.i32", "wb");
@@ -122,19 +162,21 @@ static void map_from_file(void) {
         if (f) fclose(f);
         int32_t *map = NULL;
         plumb_error err = {0};
-        T_CHECK(plumb__token_map_load(BUILD_DIR, 4, rows[i].folded, &map, &err) == rows[i].status, "%s",
-                rows[i].name);
+        T_CHECK(plumb__token_map_load(BUILD_DIR, 4, rows[i].folded, &map, &err) == rows[i].status,
+                "%s", rows[i].name);
         if (rows[i].status == PLUMB_OK)
-            T_CHECK(map && map[0] == 0 && map[1] == 1 && map[2] == 0 && map[3] == 2, "%s", rows[i].name);
+            T_CHECK(map && map[0] == 0 && map[1] == 1 && map[2] == 0 && map[3] == 2, "%s",
+                    rows[i].name);
         else
-            T_CHECK(!strcmp(err.field, rows[i].field) && err.offset == rows[i].offset, "%s: %s", rows[i].name,
-                    err.field);
+            T_CHECK(!strcmp(err.field, rows[i].field) && err.offset == rows[i].offset, "%s: %s",
+                    rows[i].name, err.field);
         free(map);
     }
     remove(BUILD_DIR "/engram_token_map.i32");
     int32_t *map = NULL;
     plumb_error err;
-    T_CHECK(plumb__token_map_load(BUILD_DIR "/no-such-folder", 4, 3, &map, &err) == PLUMB_ERROR_IO, "absent");
+    T_CHECK(plumb__token_map_load(BUILD_DIR "/no-such-folder", 4, 3, &map, &err) == PLUMB_ERROR_IO,
+            "absent");
 }
 
 /* The published ids of spec section 3. */
@@ -144,19 +186,32 @@ static void special_ids(void) {
         int32_t id;
         bool control, stop;
     } rows[] = {
-        {"<｜begin▁of▁sentence｜>", 0, true, true}, {"<｜end▁of▁sentence｜>", 1, true, true},
-        {"<｜▁pad▁｜>", 2, true, false},             {"<｜System｜>", 128799, true, true},
-        {"<｜User｜>", 128803, true, true},           {"<｜Assistant｜>", 128804, true, true},
-        {"<|EOT|>", 128805, true, false},             {"<think>", 128821, true, false},
-        {"</think>", 128822, true, false},            {"｜DSML｜", 128825, true, false},
-        {"<｜latest_reminder｜>", 128828, true, true}, {"<｜title｜>", 128836, true, false},
-        {"<｜deepseek_image｜>", 129264, true, false}, {"<｜/polygon｜>", 129271, false, false},
-        {"<｜polygon｜>", 129272, false, false},      {"<｜/point｜>", 129273, false, false},
-        {"<｜point｜>", 129274, false, false},        {"<｜/box｜>", 129275, false, false},
-        {"<｜box｜>", 129276, false, false},          {"<｜/ref｜>", 129277, false, false},
-        {"<｜ref｜>", 129278, false, false},          {"<|place_holder_mm_span_0442|>", 129279, true, false},
-        {"think", -1, false, false},                  {"", -1, false, false},
-        {"<｜User", -1, false, false},                {"<｜User｜>x", -1, false, false},
+        {"<｜begin▁of▁sentence｜>", 0, true, true},
+        {"<｜end▁of▁sentence｜>", 1, true, true},
+        {"<｜▁pad▁｜>", 2, true, false},
+        {"<｜System｜>", 128799, true, true},
+        {"<｜User｜>", 128803, true, true},
+        {"<｜Assistant｜>", 128804, true, true},
+        {"<|EOT|>", 128805, true, false},
+        {"<think>", 128821, true, false},
+        {"</think>", 128822, true, false},
+        {"｜DSML｜", 128825, true, false},
+        {"<｜latest_reminder｜>", 128828, true, true},
+        {"<｜title｜>", 128836, true, false},
+        {"<｜deepseek_image｜>", 129264, true, false},
+        {"<｜/polygon｜>", 129271, false, false},
+        {"<｜polygon｜>", 129272, false, false},
+        {"<｜/point｜>", 129273, false, false},
+        {"<｜point｜>", 129274, false, false},
+        {"<｜/box｜>", 129275, false, false},
+        {"<｜box｜>", 129276, false, false},
+        {"<｜/ref｜>", 129277, false, false},
+        {"<｜ref｜>", 129278, false, false},
+        {"<|place_holder_mm_span_0442|>", 129279, true, false},
+        {"think", -1, false, false},
+        {"", -1, false, false},
+        {"<｜User", -1, false, false},
+        {"<｜User｜>x", -1, false, false},
     };
     plumb_text *text = open_text(RELEASE_TOKENIZER);
     for (size_t i = 0; text && i < sizeof rows / sizeof *rows; i++) {
@@ -164,7 +219,8 @@ static void special_ids(void) {
         T_CHECK(plumb_text_is_control(text, rows[i].id) == rows[i].control, "%s", rows[i].text);
         T_CHECK(plumb_text_is_stop(text, rows[i].id) == rows[i].stop, "%s", rows[i].text);
     }
-    T_CHECK(text && !plumb_text_is_control(text, 3085) && !plumb_text_is_control(text, 129280), "plain");
+    T_CHECK(text && !plumb_text_is_control(text, 3085) && !plumb_text_is_control(text, 129280),
+            "plain");
     plumb_text_close(text);
 }
 
@@ -190,11 +246,50 @@ static void added_tokens(void) {
     plumb_text *text = open_text(RELEASE_TOKENIZER);
     for (size_t i = 0; text && i < sizeof rows / sizeof *rows; i++) {
         plumb_tokens tokens = {0};
-        T_CHECK(plumb_text_encode(text, rows[i].text, strlen(rows[i].text), rows[i].match, &tokens, NULL) ==
-                    PLUMB_OK, "%s", rows[i].text);
-        T_CHECK(tokens.count == rows[i].count, "%s: %lld ids", rows[i].text, (long long)tokens.count);
+        T_CHECK(plumb_text_encode(text, rows[i].text, strlen(rows[i].text), rows[i].match, &tokens,
+                                  NULL) == PLUMB_OK,
+                "%s", rows[i].text);
+        T_CHECK(tokens.count == rows[i].count, "%s: %lld ids", rows[i].text,
+                (long long)tokens.count);
         for (int64_t k = 0; rows[i].ids[0] && k < tokens.count && k < rows[i].count; k++)
             T_CHECK(tokens.ids[k] == rows[i].ids[k], "%s: %d", rows[i].text, tokens.ids[k]);
+        plumb_tokens_free(&tokens);
+    }
+    plumb_text_close(text);
+}
+
+/* Added tokens that begin, end and overlap one another. */
+static void leftmost_longest(void) {
+    static const char *const contents[] = {"[QX",  "[QXZJ",        "QX",           "XZJ]",
+                                           "]]]]", "\xEF\xBD\x9C", "\xEF\xBD\x9Cz"};
+    static const struct {
+        const char *text;
+        int64_t count;
+        int32_t ids[4]; /* 4082 + index in contents; 0: any token; count 0: not compared */
+    } cases[] = {
+        {"[QXZJ", 1, {4083}},
+        {"[QXZ[QX", 3, {4082, 0, 4082}},
+        {"[[QXZJ", 2, {0, 4083}},
+        {"zQXZJ]", 0, {0, 4084}},
+        {"XZJ]]]]]", 2, {4085, 4086}},
+        {"[QXZJ]]]]", 2, {4083, 4086}},
+        {"\xEF\xBD\x9C\xEF\xBD\x9Cz", 2, {4087, 4088}},
+    };
+    json_t *file = json_load_file(DEMO_MODEL "/tokenizer.json", 0, NULL);
+    for (size_t i = 0; i < sizeof contents / sizeof *contents; i++)
+        json_object_set_new(json_array_get(json_object_get(file, "added_tokens"), 3 + i), "content",
+                            json_string(contents[i]));
+    plumb_text *text = open_json(file);
+    for (size_t i = 0; text && i < sizeof cases / sizeof *cases; i++) {
+        plumb_tokens tokens = {0};
+        T_CHECK(plumb_text_encode(text, cases[i].text, strlen(cases[i].text), true, &tokens,
+                                  NULL) == PLUMB_OK,
+                "%s", cases[i].text);
+        T_CHECK(cases[i].count == 0 || tokens.count == cases[i].count, "%s: %lld", cases[i].text,
+                (long long)tokens.count);
+        for (int64_t k = 0; k < tokens.count && k < 4; k++)
+            T_CHECK(!cases[i].ids[k] || tokens.ids[k] == cases[i].ids[k], "%s: %d", cases[i].text,
+                    tokens.ids[k]);
         plumb_tokens_free(&tokens);
     }
     plumb_text_close(text);
@@ -225,12 +320,14 @@ static void invalid_utf8(void) {
     T_CHECK(plumb_text_encode(text, "a", 1, false, &tokens, NULL) == PLUMB_OK, "good text");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         plumb_error err = {0};
-        plumb_status status = plumb_text_encode(text, rows[i].bytes, rows[i].size, i % 2, &tokens, &err);
-        T_CHECK(status == PLUMB_ERROR_TEXT && err.offset == rows[i].offset, "%s: %s at %lld", rows[i].name,
-                plumb_status_name(status), (long long)err.offset);
+        plumb_status status =
+            plumb_text_encode(text, rows[i].bytes, rows[i].size, i % 2, &tokens, &err);
+        T_CHECK(status == PLUMB_ERROR_TEXT && err.offset == rows[i].offset, "%s: %s at %lld",
+                rows[i].name, plumb_status_name(status), (long long)err.offset);
         T_CHECK(tokens.count == 1, "%s", rows[i].name);
     }
-    T_CHECK(plumb_text_encode(text, "\0b\xF4\x8F\xBF\xBF", 6, false, &tokens, NULL) == PLUMB_OK, "NUL is text");
+    T_CHECK(plumb_text_encode(text, "\0b\xF4\x8F\xBF\xBF", 6, false, &tokens, NULL) == PLUMB_OK,
+            "NUL is text");
     size_t size;
     char *bytes = bytes_of(text, &tokens, &size);
     T_CHECK(size == 7 && !memcmp(bytes, "a\0b\xF4\x8F\xBF\xBF", 7), "appended");
@@ -269,5 +366,6 @@ static void every_id(void) {
 
 T_MAIN({"goldens", goldens}, {"demo_prompts", demo_prompts}, {"release_map", release_map},
        {"demo_map", demo_map}, {"map_that_does_not_fit", map_that_does_not_fit},
-       {"map_from_file", map_from_file}, {"special_ids", special_ids}, {"added_tokens", added_tokens},
+       {"map_from_file", map_from_file}, {"special_ids", special_ids},
+       {"added_tokens", added_tokens}, {"leftmost_longest", leftmost_longest},
        {"invalid_utf8", invalid_utf8}, {"every_id", every_id})

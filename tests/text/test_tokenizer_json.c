@@ -18,7 +18,8 @@ static json_t *walk(json_t *value, const char *path, char *last) {
         size_t size = strcspn(part, ".");
         (void)snprintf(last, 64, "%.*s", (int)size, part);
         if (!part[size]) return value;
-        value = json_is_array(value) ? json_array_get(value, (size_t)atoi(last)) : json_object_get(value, last);
+        value = json_is_array(value) ? json_array_get(value, (size_t)atoi(last))
+                                     : json_object_get(value, last);
         part += size + 1;
     }
 }
@@ -28,11 +29,16 @@ static void mutate(json_t *file, const char *path, const char *value) {
     json_t *parent = walk(file, path, last);
     json_t *made = value ? json_loads(value, JSON_DECODE_ANY, NULL) : NULL;
     T_CHECK(parent && (made || !value), "%s", path);
-    if (json_is_array(parent) && !strcmp(last, "+")) json_array_append_new(parent, made);
-    else if (json_is_array(parent) && made) json_array_set_new(parent, (size_t)atoi(last), made);
-    else if (json_is_array(parent)) json_array_remove(parent, (size_t)atoi(last));
-    else if (made) json_object_set_new(parent, last, made);
-    else json_object_del(parent, last);
+    if (json_is_array(parent) && !strcmp(last, "+"))
+        json_array_append_new(parent, made);
+    else if (json_is_array(parent) && made)
+        json_array_set_new(parent, (size_t)atoi(last), made);
+    else if (json_is_array(parent))
+        json_array_remove(parent, (size_t)atoi(last));
+    else if (made)
+        json_object_set_new(parent, last, made);
+    else
+        json_object_del(parent, last);
 }
 
 /* `value` NULL removes the property; `field` NULL: the change is harmless.  The demo has ids
@@ -50,41 +56,53 @@ static const struct {
     {"version", "\"2.0\"", "version", "\"2.0\"", "1.0"},
     {"truncation", "{}", "truncation", "a value that begins with '{'", "null"},
     {"padding", "5", "padding", "a value that begins with '5'", "null"},
-    {"surprise", "1", "tokenizer", "unknown property \"surprise\"", "only properties that the tokenizer honours"},
+    {"surprise", "1", "tokenizer", "unknown property \"surprise\"",
+     "only properties that the tokenizer honours"},
     {"added_tokens", NULL, "tokenizer", "nothing", "property \"added_tokens\""},
     {"model", NULL, "tokenizer", "nothing", "property \"model\""},
     {"decoder", NULL, "tokenizer", "nothing", "property \"decoder\""},
     {"pre_tokenizer", NULL, "tokenizer", "nothing", "property \"pre_tokenizer\""},
     {"normalizer", "{\"type\": \"NFC\"}", "normalizer.type", "\"NFC\"", "Sequence"},
-    {"normalizer.normalizers", "[{\"type\": \"NFC\"}]", "normalizer.normalizers", "a normalizer", "none"},
+    {"normalizer.normalizers", "[{\"type\": \"NFC\"}]", "normalizer.normalizers", "a normalizer",
+     "none"},
     {"normalizer.normalizers", NULL, "normalizer", "nothing", "property \"normalizers\""},
     {"decoder.type", "\"WordPiece\"", "decoder.type", "\"WordPiece\"", "ByteLevel"},
-    {"decoder.extra", "1", "decoder", "unknown property \"extra\"", "only properties that the tokenizer honours"},
-    {"post_processor.type", "\"TemplateProcessing\"", "post_processor.type", "\"TemplateProcessing\"", "ByteLevel"},
+    {"decoder.extra", "1", "decoder", "unknown property \"extra\"",
+     "only properties that the tokenizer honours"},
+    {"post_processor.type", "\"TemplateProcessing\"", "post_processor.type",
+     "\"TemplateProcessing\"", "ByteLevel"},
     {"pre_tokenizer.type", "\"Split\"", "pre_tokenizer.type", "\"Split\"", "Sequence"},
-    {"pre_tokenizer.pretokenizers", "[]", "pre_tokenizer.pretokenizers", "no ByteLevel", "ByteLevel as the last"},
-    {"pre_tokenizer.pretokenizers.3", NULL, "pre_tokenizer.pretokenizers", "no ByteLevel", "ByteLevel as the last"},
-    {"pre_tokenizer.pretokenizers.0.type", "\"Digits\"", "pre_tokenizer.pretokenizers", "\"Digits\"", "Split or ByteLevel"},
+    {"pre_tokenizer.pretokenizers", "[]", "pre_tokenizer.pretokenizers", "no ByteLevel",
+     "ByteLevel as the last"},
+    {"pre_tokenizer.pretokenizers.3", NULL, "pre_tokenizer.pretokenizers", "no ByteLevel",
+     "ByteLevel as the last"},
+    {"pre_tokenizer.pretokenizers.0.type", "\"Digits\"", "pre_tokenizer.pretokenizers",
+     "\"Digits\"", "Split or ByteLevel"},
     {"pre_tokenizer.pretokenizers.+", "{\"type\": \"ByteLevel\"}", "pre_tokenizer.pretokenizers",
      "a step after ByteLevel", "ByteLevel as the last"},
-    {"pre_tokenizer.pretokenizers.0.behavior", "\"Removed\"", "pre_tokenizer.behavior", "\"Removed\"", "Isolated"},
+    {"pre_tokenizer.pretokenizers.0.behavior", "\"Removed\"", "pre_tokenizer.behavior",
+     "\"Removed\"", "Isolated"},
     {"pre_tokenizer.pretokenizers.0.invert", "true", "pre_tokenizer.invert", "true", "false"},
-    {"pre_tokenizer.pretokenizers.0.invert", NULL, "pre_tokenizer.pretokenizers", "nothing", "property \"invert\""},
+    {"pre_tokenizer.pretokenizers.0.invert", NULL, "pre_tokenizer.pretokenizers", "nothing",
+     "property \"invert\""},
     {"pre_tokenizer.pretokenizers.0.pattern", "{\"String\": \" \"}", "pre_tokenizer.pattern",
      "unknown property \"String\"", "only properties that the tokenizer honours"},
     {"pre_tokenizer.pretokenizers.0.pattern.Regex", "\"a*\"", "pre_tokenizer.pattern.Regex",
      "a pattern that matches nothing at all", "one that takes a character"},
     {"pre_tokenizer.pretokenizers.0.pattern.Regex", "\"(a\"", "pre_tokenizer.pattern.Regex",
      "missing closing parenthesis", "a valid pattern"},
-    {"pre_tokenizer.pretokenizers.0.pattern.Regex", "\"\\\\d+\"", "pre_tokenizer.pattern.Regex", "an escape",
-     "a construct that PCRE2 and Oniguruma read alike"},
-    {"pre_tokenizer.pretokenizers.3.add_prefix_space", "true", "pre_tokenizer.add_prefix_space", "true", "false"},
+    {"pre_tokenizer.pretokenizers.0.pattern.Regex", "\"\\\\d+\"", "pre_tokenizer.pattern.Regex",
+     "an escape", "a construct that PCRE2 and Oniguruma read alike"},
+    {"pre_tokenizer.pretokenizers.3.add_prefix_space", "true", "pre_tokenizer.add_prefix_space",
+     "true", "false"},
     {"pre_tokenizer.pretokenizers.3.use_regex", "true", "pre_tokenizer.use_regex", "true", "false"},
     {"model.type", "\"Unigram\"", "model.type", "\"Unigram\"", "BPE"},
     {"model.dropout", "\"0.1\"", "model.dropout", "a value that begins with '\"'", "null"},
     {"model.unk_token", "\"<unk>\"", "model.unk_token", "a value that begins with '\"'", "null"},
-    {"model.continuing_subword_prefix", "\"##\"", "model.continuing_subword_prefix", "\"##\"", "null or an empty string"},
-    {"model.end_of_word_suffix", "\"</w>\"", "model.end_of_word_suffix", "\"</w>\"", "null or an empty string"},
+    {"model.continuing_subword_prefix", "\"##\"", "model.continuing_subword_prefix", "\"##\"",
+     "null or an empty string"},
+    {"model.end_of_word_suffix", "\"</w>\"", "model.end_of_word_suffix", "\"</w>\"",
+     "null or an empty string"},
     {"model.fuse_unk", "true", "model.fuse_unk", "true", "false"},
     {"model.byte_fallback", "true", "model.byte_fallback", "true", "false"},
     {"model.byte_fallback", "1", "model.byte_fallback", "\"1\"", "true or false"},
@@ -103,24 +121,33 @@ static const struct {
     {"model.vocab.", "4096", "model.vocab", "an empty token", "text"},
     {"model.vocab.\xEF\xBD\x9C", "4096", "model.vocab", "a character that stands for no byte",
      "byte-level spelling, or an added token's text"},
-    {"model.merges.0", "\"nospace\"", "model.merges", "\"nospace\"", "two parts with a space between"},
-    {"model.merges.0", "\" t\"", "model.merges", "a part that spells no bytes", "two tokens in byte-level spelling"},
-    {"model.merges.0", "\"a b c\"", "model.merges", "a part that spells no bytes", "two tokens in byte-level spelling"},
+    {"model.merges.0", "\"nospace\"", "model.merges", "\"nospace\"",
+     "two parts with a space between"},
+    {"model.merges.0", "\" t\"", "model.merges", "a part that spells no bytes",
+     "two tokens in byte-level spelling"},
+    {"model.merges.0", "\"a b c\"", "model.merges", "a part that spells no bytes",
+     "two tokens in byte-level spelling"},
     {"model.merges.0", "[\"a\"]", "model.merges", "another number of parts", "two parts"},
-    {"model.merges.0", "[\"a\", \"b\", \"c\"]", "model.merges", "another number of parts", "two parts"},
+    {"model.merges.0", "[\"a\", \"b\", \"c\"]", "model.merges", "another number of parts",
+     "two parts"},
     {"model.merges.0", "5", "model.merges", "\"5\"", "a string"},
-    {"model.merges.0", "\"qqqq t\"", "model.merges", "\"qqqq t\", whose left part is not in model.vocab", "merges of known tokens"},
-    {"model.merges.0", "\"t qqqq\"", "model.merges", "\"t qqqq\", whose right part is not in model.vocab", "merges of known tokens"},
-    {"model.merges.0", "\"! ~\"", "model.merges", "\"! ~\", whose result is not in model.vocab", "merges of known tokens"},
+    {"model.merges.0", "\"qqqq t\"", "model.merges",
+     "\"qqqq t\", whose left part is not in model.vocab", "merges of known tokens"},
+    {"model.merges.0", "\"t qqqq\"", "model.merges",
+     "\"t qqqq\", whose right part is not in model.vocab", "merges of known tokens"},
+    {"model.merges.0", "\"! ~\"", "model.merges", "\"! ~\", whose result is not in model.vocab",
+     "merges of known tokens"},
     {"model.merges.+", "\"h e\"", "model.merges", "the merge of rank 1 again", "every merge once"},
     {"added_tokens.3.id", "3", "model.vocab", "no token", "ids without holes"},
-    {"added_tokens.+", "{\"id\": 3, \"content\": \"?\"}", "added_tokens.content", "a text unlike model.vocab's", "the same text"},
+    {"added_tokens.+", "{\"id\": 3, \"content\": \"?\"}", "added_tokens.content",
+     "a text unlike model.vocab's", "the same text"},
     {"added_tokens.3.id", "4083", "added_tokens.id", "id 4083 again", "every id once"},
     {"added_tokens.3.id", "9999", "added_tokens.id", "id 9999", "ids without holes"},
     {"added_tokens.3", NULL, "model.vocab", "no token", "ids without holes"},
-    {"added_tokens.3.content", "\"<\xEF\xBD\x9CUser\xEF\xBD\x9C>\"", "added_tokens.content", "the text of id 4082 again",
-     "every text once"},
-    {"added_tokens.3.content", "\"!\"", "added_tokens.content", "\"!\", which model.vocab has under another id", "one id for one text"},
+    {"added_tokens.3.content", "\"<\xEF\xBD\x9CUser\xEF\xBD\x9C>\"", "added_tokens.content",
+     "the text of id 4082 again", "every text once"},
+    {"added_tokens.3.content", "\"!\"", "added_tokens.content",
+     "\"!\", which model.vocab has under another id", "one id for one text"},
     {"added_tokens.3.content", "\"\"", "added_tokens.content", "empty text", "text"},
     {"added_tokens.3.content", NULL, "added_tokens", "nothing", "property \"content\""},
     {"added_tokens.3.id", NULL, "added_tokens", "nothing", "property \"id\""},
@@ -142,10 +169,12 @@ static void mutated(void) {
         if (!rows[i].field) {
             T_CHECK(status == PLUMB_OK, "%s: %s: found %s", rows[i].path, err.field, err.found);
         } else {
-            T_CHECK(status == PLUMB_ERROR_FORMAT, "%s = %s: %s", rows[i].path, rows[i].value, plumb_status_name(status));
+            T_CHECK(status == PLUMB_ERROR_FORMAT, "%s = %s: %s", rows[i].path, rows[i].value,
+                    plumb_status_name(status));
             T_CHECK(!strcmp(err.field, rows[i].field) && !strcmp(err.found, rows[i].found) &&
                         !strcmp(err.expected, rows[i].expected) && !strcmp(err.file, "broken"),
-                    "%s = %s: %s: found %s, expected %s", rows[i].path, rows[i].value, err.field, err.found, err.expected);
+                    "%s = %s: %s: found %s, expected %s", rows[i].path, rows[i].value, err.field,
+                    err.found, err.expected);
         }
         free(bytes);
         json_decref(file);
@@ -175,10 +204,14 @@ static void malformed(void) {
         {"{\"version\": \"\\ud800\\u0041\"", "version", "a valid escape in a string", 19},
         {"{\"version\": \"\\u00312\"", "version", "1.0", 21},
         {"{\"version\": \"\xC3\"}", "text", "valid UTF-8", 13},
-        {"{\"added_tokens\": [{\"id\": 01", "added_tokens.id", "a whole number of at most 2^53", 27},
-        {"{\"added_tokens\": [{\"id\": 1e2", "added_tokens.id", "a whole number of at most 2^53", 26},
-        {"{\"added_tokens\": [{\"id\": 99999999999999999999", "added_tokens.id", "a whole number of at most 2^53", 40},
-        {"{\"added_tokens\": [{\"id\": 1, \"content\": \"a\\u0000\"}]", "added_tokens.content", "text", 49},
+        {"{\"added_tokens\": [{\"id\": 01", "added_tokens.id", "a whole number of at most 2^53",
+         27},
+        {"{\"added_tokens\": [{\"id\": 1e2", "added_tokens.id", "a whole number of at most 2^53",
+         26},
+        {"{\"added_tokens\": [{\"id\": 99999999999999999999", "added_tokens.id",
+         "a whole number of at most 2^53", 40},
+        {"{\"added_tokens\": [{\"id\": 1, \"content\": \"a\\u0000\"}]", "added_tokens.content",
+         "text", 49},
         {"{\"added_tokens\": [}", "added_tokens", "an object", 18},
         {"{\"added_tokens\": [{\"id\": 1, \"content\": \"a\"} 5", "added_tokens", "',' or ']'", 44},
     };
@@ -187,8 +220,8 @@ static void malformed(void) {
         plumb_status status = open_bytes(texts[i].text, strlen(texts[i].text), &err);
         T_CHECK(status == PLUMB_ERROR_FORMAT && !strcmp(err.field, texts[i].field) &&
                     !strcmp(err.expected, texts[i].expected) && err.offset == texts[i].offset,
-                "%s: %s at %lld: found %s, expected %s", texts[i].text, err.field, (long long)err.offset,
-                err.found, err.expected);
+                "%s: %s at %lld: found %s, expected %s", texts[i].text, err.field,
+                (long long)err.offset, err.found, err.expected);
     }
 }
 
@@ -216,7 +249,8 @@ static void truncated(void) {
     bytes[size] = '\n';
     T_CHECK(open_bytes(bytes, size + 1, &err) == PLUMB_OK, "white space behind");
     bytes[size] = '0';
-    T_CHECK(open_bytes(bytes, size + 1, &err) == PLUMB_ERROR_FORMAT && err.offset == (int64_t)size, "%s", err.field);
+    T_CHECK(open_bytes(bytes, size + 1, &err) == PLUMB_ERROR_FORMAT && err.offset == (int64_t)size,
+            "%s", err.field);
     free(bytes);
 }
 
@@ -241,9 +275,12 @@ static void flipped_bytes(void) {
 static void absent(void) {
     plumb_text *text = NULL;
     plumb_error err = {0};
-    T_CHECK(plumb_text_open(BUILD_DIR "/no-such-folder", &text, &err) == PLUMB_ERROR_IO && !text, "absent");
+    T_CHECK(plumb_text_open(BUILD_DIR "/no-such-folder", &text, &err) == PLUMB_ERROR_IO && !text,
+            "absent");
     T_CHECK(strstr(err.file, "no-such-folder") && err.found[0], "%s", err.file);
-    T_CHECK(plumb_text_open(TEST_DATA, &text, &err) == PLUMB_ERROR_IO && strstr(err.file, "/tokenizer.json"), "folder");
+    T_CHECK(plumb_text_open(TEST_DATA, &text, &err) == PLUMB_ERROR_IO &&
+                strstr(err.file, "/tokenizer.json"),
+            "folder");
     T_CHECK(plumb_text_open(NULL, &text, &err) == PLUMB_ERROR_ARGUMENT, "NULL");
 }
 

@@ -1,0 +1,160 @@
+/* What a sequence leaves behind is as independent of its history as its logits: window rings,
+ * compressed caches, index keys and the carry of an unfinished pair have the same bytes after token
+ * by token evaluation, after chunks of any size and after going back.
+ *
+ * Lengths around multiples of the chunk, of the window and of the compression ratio are where rings
+ * wrap, pairs stay open and rows change hands. */
+#include "engine/engine.h"
+#include "equal/specimen.h"
+
+#include <stdlib.h>
+
+#include "t.h"
+
+/* Compares `rows` rows of a cache; says which differs. */
+static void check_cache(const uint8_t *a, const uint8_t *b, int64_t rows, int64_t row_bytes,
+                        const char *what, int64_t layer, const char *how) {
+    int64_t at = -1;
+    for (int64_t r = rows - 1; r >= 0; r--)
+        if (memcmp(a + r * row_bytes, b + r * row_bytes, (size_t)row_bytes) != 0) at = r;
+    T_CHECK(at < 0, "%s: %s row %" PRId64 " of %" PRId64 " of layer %" PRId64, how, what, at, rows,
+            layer);
+}
+
+/* Every byte of the state that has a meaning at its length. */
+static void check_states(const plumb_state *a, const plumb_state *b, const char *how) {
+    const plumb_model_config *c = a->config;
+    T_CHECK(a->length == b->length, "%s: lengths %" PRId64 " and %" PRId64, how, a->length,
+            b->length);
+    if (a->length != b->length) return;
+    int64_t length = a->length, in_ring = length < c->window ? length : c->window;
+    for (int64_t l = 0; l < c->layers; l++) {
+        const plumb_layer_state *x = &a->layer[l], *y = &b->layer[l];
+        check_cache(x->ring, y->ring, in_ring, plumb__window_row_bytes(c->head_dim), "ring", l,
+                    how);
+        T_CHECK(!x->carry == !y->carry && !x->compressed == !y->compressed, "%s: layer %" PRId64,
+                how, l);
+        if (x->compressed) {
+            int64_t rows = length / c->ratio[l];
+            check_cache(x->compressed, y->compressed, rows,
+                        plumb__compressed_row_bytes(c->head_dim), "compressed", l, how);
+            check_cache(x->index_keys, y->index_keys, rows, plumb__index_row_bytes(c->index_dim),
+                        "index key", l, how);
+        }
+        if (x->carry && length % 2)
+            check_cache((const uint8_t *)x->carry, (const uint8_t *)y->carry, 2, c->head_dim * 4,
+                        "carry", l, how);
+    }
+}
+
+/* Rings and caches that are all zeros would be equal for no merit. */
+static void check_alive(const plumb_state *state) {
+    const plumb_model_config *c = state->config;
+    for (int64_t l = 0; l < c->layers; l++) {
+        int64_t nonzero = 0, bytes = c->window * plumb__window_row_bytes(c->head_dim);
+        for (int64_t i = 0; i < bytes; i++) nonzero += state->layer[l].ring[i] != 0;
+        T_CHECK(nonzero > bytes / 2, "layer %" PRId64 ": an empty ring", l);
+    }
+}
+
+/* Evaluates up to `end`; returns the logits of the last position. */
+static const float *evaluate(const specimen *s, plumb_session *session, int64_t end) {
+    int64_t begin = plumb_session_length(session);
+    const float *logits = NULL;
+    plumb_error err;
+    specimen_must(plumb_session_eval(session, s->tokens + begin, end - begin, &logits, &err), &err,
+                  "eval");
+    return logits;
+}
+
+/* `session` goes to the length of `by_token` in one call and must then be in the same state; `last`
+ * are the logits of by_token's last position. */
+static void check_length(const specimen *s, plumb_session *by_token, const float *last,
+                         plumb_session *session, int64_t chunk) {
+    char how[96];
+    int64_t length = plumb_session_length(by_token);
+    snprintf(how, sizeof how, "%s, length %" PRId64 ", chunk %" PRId64, s->name, length, chunk);
+    const float *logits = evaluate(s, session, length);
+    T_CHECK(!memcmp(logits, last, (size_t)s->vocab * sizeof *logits), "%s: logits", how);
+    check_states(by_token->state, session->state, how);
+}
+
+static void check_fresh(const specimen *s, plumb_model *model, plumb_session *by_token,
+                        const float *last, int64_t chunk) {
+    plumb_session *session = specimen_session(model, chunk);
+    check_length(s, by_token, last, session, chunk);
+    plumb_session_destroy(session);
+}
+
+/* Logits of the last position, kept: the session's own are lost with its next call. */
+static const float *decode_to(const specimen *s, plumb_session *session, int64_t length,
+                              float *kept) {
+    const float *last = NULL;
+    while (plumb_session_length(session) < length)
+        last = evaluate(s, session, plumb_session_length(session) + 1);
+    if (last) memcpy(kept, last, (size_t)s->vocab * sizeof *kept);
+    return kept;
+}
+
+static void every_length_of_tiny(void) {
+    static const int64_t chunks[] = {1, 3, 8, 128};
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "tiny");
+    plumb_model *model = specimen_model(&s, 1, NULL);
+    plumb_session *by_token = specimen_session(model, 1);
+    float *kept = specimen_logits(&s);
+    for (int64_t length = 1; length <= s.count; length += length < 26 ? 1 : 7) {
+        const float *last = decode_to(&s, by_token, length, kept);
+        for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++)
+            check_fresh(&s, model, by_token, last, chunks[i]);
+    }
+    check_alive(by_token->state);
+    free(kept);
+    plumb_session_destroy(by_token);
+    plumb_model_close(model);
+    specimen_close(&s);
+}
+
+static void boundaries_of_deep40(void) {
+    static const int64_t lengths[] = {15, 16, 17, 127, 128, 129, 511, 512, 513};
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "deep40");
+    plumb_model *model = specimen_model(&s, 1, NULL);
+    plumb_session *by_token = specimen_session(model, 1);
+    plumb_session *by_ones = specimen_session(model, 1); /* whole calls, rows one at a time */
+    float *kept = specimen_logits(&s);
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        const float *last = decode_to(&s, by_token, lengths[i], kept);
+        check_fresh(&s, model, by_token, last, 128);
+        check_length(&s, by_token, last, by_ones, 1);
+    }
+    check_alive(by_token->state);
+    free(kept);
+    plumb_session_destroy(by_ones);
+    plumb_session_destroy(by_token);
+    plumb_model_close(model);
+    specimen_close(&s);
+}
+
+/* A rewound session's state is the fresh one's, before anything is evaluated again. */
+static void after_rewind(void) {
+    static const int64_t lengths[] = {95, 90, 89, 65, 64, 41, 40, 16, 9, 8, 7, 1};
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "tiny");
+    plumb_model *model = specimen_model(&s, 1, NULL);
+    plumb_session *session = specimen_session(model, 10);
+    for (int64_t end = 12; end <= s.count; end += 12) evaluate(&s, session, end);
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        plumb_session *fresh = specimen_session(model, 128);
+        evaluate(&s, fresh, lengths[i]);
+        plumb_error err;
+        specimen_must(plumb_session_rewind(session, lengths[i], &err), &err, "rewind");
+        char how[64];
+        snprintf(how, sizeof how, "rewind to %" PRId64, lengths[i]);
+        check_states(fresh->state, session->state, how);
+        plumb_session_destroy(fresh);
+    }
+    plumb_session_destroy(session);
+    plumb_model_close(model);
+    specimen_close(&s);
+}
+
+T_MAIN({"every_length_of_tiny", every_length_of_tiny},
+       {"boundaries_of_deep40", boundaries_of_deep40}, {"after_rewind", after_rewind})

@@ -1,0 +1,243 @@
+"""Faults that the tests must notice: what is changed, in which file, which tests see it and why it
+matters.  `edits` are pairs of old and new text; the old text must occur exactly once in the file.
+Tests are tried in the given order until one is red, so the quickest comes first."""
+
+from typing import NamedTuple
+
+KERNELS = "src/backend/cpu/kernels/"
+
+
+class Mutation(NamedTuple):
+    name: str
+    file: str
+    edits: list
+    tests: list
+    why: str
+    needs: str = ""  # a flag of /proc/cpuinfo
+
+
+def one(name, file, old, new, tests, why, needs=""):
+    return Mutation(name, file, [(old, new)], tests.split(), why, needs)
+
+
+ORACLE = "oracle_units_operators_test oracle_sublayer_test oracle_smooth_test"
+EQUAL = "state_test equality_test"
+
+MUTATIONS = [
+    # ---- Hyper-connections -------------------------------------------------------------------
+    Mutation(
+        "comb_transposed", KERNELS + "hyper_connections.c",
+        [("float mixed = comb[k] * copy[0];", "float mixed = comb[k * COPIES] * copy[0];"),
+         ("mixed = mixed + comb[j * COPIES + k] * copy[j];",
+          "mixed = mixed + comb[k * COPIES + j] * copy[j];")],
+        ORACLE.split(), "comb[j][k] carries copy j into copy k; doubly stochastic either way"),
+    one("pre_of_this_sublayer", "src/model/forward.c",
+        "ops->hc_collapse(n->backend, w->h, w->pre, rows,",
+        "ops->hc_collapse(n->backend, w->h, w->pre_next, rows,",
+        "oracle_smooth_test", "a sublayer's input uses the mix that the previous one computed"),
+    one("four_sinkhorn_iterations", "src/model/forward.c", "c->sinkhorn_iterations", "4",
+        "oracle_smooth_test", "twenty iterations, ending on columns"),
+    one("post_not_doubled", KERNELS + "hyper_connections.c",
+        "post[c] = 2.0f * plumb__sigmoid", "post[c] = plumb__sigmoid",
+        ORACLE, "post lies between 0 and 2"),
+    one("copies_averaged_at_first", "src/model/forward.c", "c == 0 ? 1.0f : 0.0f", "0.25f",
+        "oracle_smooth_test", "the first sublayer reads copy 0 alone; all copies are equal there, "
+        "but four quarters are rounded differently from one whole"),
+
+    # ---- Attention ----------------------------------------------------------------------------
+    one("query_norm_per_head", "src/model/attention.c",
+        "    ops->rotate(n->backend, w->query, rows, c->heads,",
+        "    ops->rms_norm(n->backend, w->query, rows * c->heads, c->head_dim, weights->kv_norm,\n"
+        "                  c->norm_eps, w->query);\n"
+        "    ops->rotate(n->backend, w->query, rows, c->heads,",
+        "oracle_sublayer_test oracle_smooth_test", "earlier models of the family have this norm"),
+    one("window_one_short", KERNELS + "attention.c",
+        "position + 1 < a->window ? position + 1 : a->window;",
+        "position + 1 < a->window ? position + 1 : a->window - 1;",
+        "oracle_sublayer_test oracle_smooth_test", "a window of n holds n positions"),
+    one("sink_left_out", KERNELS + "attention.c", "+ plumb__exp(sink - most)", "+ 0.0f * sink",
+        "oracle_units_attention_test oracle_smooth_test", "the sink is part of the denominator"),
+    one("probabilities_not_rounded", KERNELS + "attention.c",
+        "score[j] = plumb__load(plumb__store(score[j]));", "(void)score[j];",
+        "oracle_units_attention_test oracle_band_test", "probabilities are bf16 in the numerator"),
+    one("keys_newest_first", KERNELS + "attention.c",
+        "int64_t at = position - (n_window - 1) + j;", "int64_t at = position - j;",
+        "oracle_units_attention_test exact_test oracle_sublayer_test",
+        "window positions are summed oldest first"),
+    one("no_inverse_rotation", "src/model/attention.c", "w->sine[table], true);",
+        "w->sine[table], false);", "oracle_sublayer_test oracle_smooth_test",
+        "the output is rotated back, since keys serve as values"),
+    one("yarn_on_plain_layers", "src/model/network.c",
+        "plumb__rotary_frequencies(c->rope_theta, NULL,",
+        "plumb__rotary_frequencies(c->rope_theta, &yarn,",
+        "oracle_smooth_test", "layers without compression rotate without YaRN"),
+    one("output_groups_swapped", "src/model/attention.c", "w->attended + g * width",
+        "w->attended + (c->o_groups - 1 - g) * width", "oracle_sublayer_test oracle_smooth_test",
+        "each group of heads has its own projection"),
+    one("ring_written_before_use", "src/model/attention.c",
+        "    int64_t source = c->kv_source[layer];",
+        "    for (int64_t r = 0; r < batch->rows; r++)\n"
+        "        memcpy(state->layer[layer].ring + (state->length + r) % c->window *\n"
+        "                   plumb__window_row_bytes(c->head_dim),\n"
+        "               w->chunk + r * plumb__window_row_bytes(c->head_dim),\n"
+        "               (size_t)plumb__window_row_bytes(c->head_dim));\n"
+        "    int64_t source = c->kv_source[layer];",
+        "state_test equality_test", "earlier rows of a chunk still need what later ones displace"),
+
+    # ---- Compressor and indexer ------------------------------------------------------------------
+    one("keys_last_published", "src/model/indexer.c",
+        ".keys = batch->state->layer[c->kv_source[layer]].index_keys",
+        ".keys = batch->state->layer[batch->rows == 1 && batch->state->length % 2 == 0 &&\n"
+        "                                    c->candidate_source >= 0\n"
+        "                                ? c->candidate_source\n"
+        "                                : c->kv_source[layer]]\n"
+        "                    .index_keys",
+        "state_test equality_test",
+        "the published decode step reads another layer's keys on every second position"),
+    one("keys_of_the_last_source", "src/model/indexer.c",
+        ".keys = batch->state->layer[c->kv_source[layer]].index_keys",
+        ".keys = batch->state->layer[c->candidate_source].index_keys",
+        "oracle_smooth_test", "every index source scores against its own source's keys"),
+    one("carry_dropped", "src/model/indexer.c", "    if (waiting) {",
+        "    if (waiting && batch->rows == 0) {", "state_test",
+        "the first token of a pair may lie in an earlier chunk"),
+    one("index_keys_shifted_at_a_chunk", "src/model/indexer.c",
+        "cache->index_keys + first * plumb__index_row_bytes",
+        "cache->index_keys + (first + (batch->state->length > 0)) * plumb__index_row_bytes",
+        "state_test", "index keys are appended where the compressed keys are"),
+    one("latent_at_its_last_token", "src/model/indexer.c", "(first + j) * ratio,",
+        "(first + j) * ratio + ratio - 1,", "oracle_smooth_test",
+        "a latent stands at the position of its first token"),
+    one("pair_visible_late", "src/backend/cpu/cpu_attention.c",
+        "int64_t visible = (a->position + row + 1) / a->ratio;",
+        "int64_t visible = (a->position + row) / a->ratio;", "oracle_smooth_test",
+        "a pair is visible from its second token on"),
+    one("newest_block_not_forced", "src/backend/cpu/cpu_attention.c",
+        "    if (blocks > 0) block_score[blocks - 1] = plumb__float_of(0x7F800000u);\n", "",
+        "oracle_smooth_test", "the newest block is always a candidate"),
+    one("pool_ignored", "src/backend/cpu/cpu_attention.c", "    if (a->use_pool) {",
+        "    if (a->use_pool && a->heads == 0) {", "oracle_smooth_test",
+        "later index sources search the candidate pool only"),
+    Mutation(
+        "ties_to_the_later", "src/backend/cpu/select.c",
+        [("    int64_t ties = k - above, taken = 0;\n",
+          "    int64_t ties = k - above, taken = 0, equal = 0;\n"
+          "    for (int64_t i = 0; i < n; i++) equal += order_key(value[i]) == edge;\n"),
+         ("ties-- > 0)", "equal-- <= ties)")],
+        ["select_test"], "equal scores: the smaller index first"),
+    one("subnormals_ordered", "src/backend/cpu/select.c", "    if ((u & 0x7FFFFFFFu) < 0x00800000u) u = 0;\n",
+        "", "select_test", "-0 and subnormals equal +0"),
+    one("score_rounded_twice_only", KERNELS + "indexer.c", "score[j] = rounded(sum);",
+        "score[j] = sum;", "contract_test oracle_band_test", "the third rounding makes the ties"),
+    one("negative_scores_kept", KERNELS + "indexer.c", "        t = t > 0.0f ? t : 0.0f;\n", "",
+        "oracle_sublayer_test oracle_smooth_test", "a head that rejects a key adds nothing"),
+
+    # ---- Mixture of experts ------------------------------------------------------------------------
+    one("experts_in_order_of_score", KERNELS + "experts.c", "j > 0 && ids[j - 1] > ids[j]; j--",
+        "j > i && ids[j - 1] > ids[j]; j--", ORACLE, "experts are added in ascending id"),
+    one("bias_ignored", KERNELS + "experts.c", "biased[e] = score[e] + bias[e];",
+        "biased[e] = score[e] + 0.0f * bias[e];", ORACLE, "the bias selects"),
+    Mutation(
+        "weights_after_bias", KERNELS + "experts.c",
+        [("sum = sum + score[ids[i]];", "sum = sum + biased[ids[i]];"),
+         ("weights[i] = score[ids[i]] /", "weights[i] = biased[ids[i]] /")],
+        ORACLE.split(), "and never weighs"),
+    one("route_scale_left_out", KERNELS + "experts.c", "(sum + 1e-20f) * route_scale;",
+        "(sum + 1e-20f) * (route_scale * 0.0f + 1.0f);", ORACLE, "weights add up to 1.5"),
+    Mutation(
+        "clamp_removed", KERNELS + "experts.c",
+        [("        u = u > limit ? limit : u;\n        v = v > limit ? limit : v;\n"
+          "        v = v < -limit ? -limit : v;\n", "        (void)limit;\n")],
+        ORACLE.split(), "the gated activation is clamped"),
+    one("gate_clamped_below", KERNELS + "experts.c", "u = u > limit ? limit : u;",
+        "u = u > limit ? limit : u < -limit ? -limit : u;", ORACLE,
+        "the gate is clamped from above only"),
+
+    # ---- Engram --------------------------------------------------------------------------------------
+    one("engram_zeroed", KERNELS + "engram.c", "float added = gate * plumb__load",
+        "float added = 0.0f * gate * plumb__load", ORACLE, "the looked-up value is added"),
+    one("engram_one_token_late", "src/model/engram_hash.c", "int32_t id = newest[-n];",
+        "int32_t id = newest[n + 1 < hash->ngram ? -n - 1 : -n];", "arith_engram_hash_test",
+        "the n-gram ends with the token itself"),
+    one("engram_pad_wrong", "src/model/engram_hash.c", "if (dead) id = hash->folded_pad;",
+        "if (dead) id = 0;", "arith_engram_hash_test", "missing history is the folded pad"),
+    one("engram_no_barrier", "src/model/engram_hash.c", "dead = dead || id < 0;", "dead = id < 0;",
+        "arith_engram_hash_test", "an image token hides everything before it"),
+    one("engram_multipliers_as_doubles", "src/model/engram_hash.c",
+        "2 * (uint64_t)draws[n] + 1;", "(uint64_t)(double)(2 * (uint64_t)draws[n] + 1);",
+        "arith_engram_hash_test", "multipliers beyond 2^53"),
+
+    # ---- Arithmetic ------------------------------------------------------------------------------------
+    one("nibbles_swapped", KERNELS + "linear_quantized.c",
+        "plumb__e2m1_times2(codes[i] & 15);\n"
+        "        out.high[2 * i + 1] = (int16_t)plumb__e2m1_times2(codes[i] >> 4);",
+        "plumb__e2m1_times2(codes[i] >> 4);\n"
+        "        out.high[2 * i + 1] = (int16_t)plumb__e2m1_times2(codes[i] & 15);",
+        "oracle_units_products_test exact_test", "element 2i is the low nibble"),
+    one("scale_of_the_tile_before", KERNELS + "linear_quantized.c",
+        "const uint8_t *scales = w->scales + n / PLUMB_BLOCK * blocks;",
+        "const uint8_t *scales = w->scales + (n > 0 ? n - 1 : 0) / PLUMB_BLOCK * blocks;",
+        "oracle_units_products_test exact_test", "one scale per 32 rows, from row 0 on"),
+    one("one_long_segment", KERNELS + "linear_quantized.c", "BLOCKS_PER_SEGMENT = 32",
+        "BLOCKS_PER_SEGMENT = 1024", "exact_test oracle_units_products_test",
+        "a new sum every 1024 elements"),
+    one("block_not_fused", KERNELS + "linear_quantized.c",
+        "segment = plumb__fma(d, power, segment);",
+        "segment = plumb__load(plumb__store(d * power)) + segment;",
+        "exact_test oracle_units_products_test", "a block is rounded once, to float32"),
+    one("lanes_joined_in_order", "src/arith/lanes.h",
+        "    for (int half = PLUMB_LANES / 2; half > 0; half /= 2)\n"
+        "        for (int i = 0; i < half; i++) lane[i] = lane[i] + lane[i + half];\n",
+        "    for (int i = 1; i < PLUMB_LANES; i++) lane[0] = lane[0] + lane[i];\n",
+        "contract_test", "lanes are joined by a tree"),
+    one("q8_scale_by_true_division", "src/arith/rounding.h",
+        "plumb__ceil_log2(amax * plumb__float_of(0x3B124925u))",
+        "plumb__ceil_log2(amax / 447.0f)", "oracle_units_formats_test exact_test",
+        "the scale comes from a product with fl32(1/448)"),
+    one("e2m1_ties_up", "src/arith/formats.h", "(uint32_t)(a > 0.25f)", "(uint32_t)(a >= 0.25f)",
+        "oracle_units_formats_test contract_test", "ties to the even code"),
+    one("bf16_rounds_up", "src/arith/formats.h", "(u + 0x7FFFu + ((u >> 16) & 1u)) >> 16",
+        "(u + 0x8000u) >> 16", "oracle_units_formats_test contract_test", "ties to even"),
+
+    # ---- Levels, threads, guards ----------------------------------------------------------------------
+    one("avx2_differs", KERNELS + "norm_rotate.c", "    float r = 1.0f / plumb__sqrt(mean + eps);\n",
+        "#ifdef __AVX2__\n"
+        "    float r = plumb__float_of(plumb__bits_of(1.0f / plumb__sqrt(mean + eps)) + 1);\n"
+        "#else\n"
+        "    float r = 1.0f / plumb__sqrt(mean + eps);\n"
+        "#endif\n",
+        "kernels_test", "one level that is an ulp off", needs="avx2"),
+    one("reads_one_too_far", KERNELS + "norm_rotate.c",
+        "for (int64_t i = 0; i < width; i++) scratch[i] = plumb__load(x[i]);",
+        "for (int64_t i = 0; i <= width; i++) scratch[i] = plumb__load(x[i]);",
+        "kernels_test", "a read behind the row"),
+    one("nan_not_noticed", KERNELS + "linear_quantized.c",
+        "finite &= is_finite(plumb__absolute_max(value, PLUMB_BLOCK));", "(void)is_finite;",
+        "threads_test", "a NaN activation is an error"),
+
+    # ---- Sessions and files --------------------------------------------------------------------------
+    one("rewind_past_its_point", "src/engine/session.c",
+        "s->point[kept - 1].length > length) kept--;",
+        "s->point[kept - 1].length > length + 1) kept--;", "session_test state_test equality_test",
+        "a resume point must not lie beyond the wanted length"),
+    one("failure_not_undone", "src/engine/session.c",
+        "if (status != PLUMB_OK) plumb__state_restore_fixed(s->state, start, s->backup);",
+        "if (status == PLUMB_ERROR_ARGUMENT) plumb__state_restore_fixed(s->state, start, s->backup);",
+        "session_test", "a failed call leaves the session where it was"),
+    one("context_not_checked", "src/engine/session.c", "if (n > s->options.context - length)",
+        "if (n > INT64_MAX - length)", "session_test", "the context has an end"),
+    one("weights_not_checked", "src/stream/weight_source.c",
+        "    return plumb__checkpoint_check_values(source->checkpoint, tensor, begin, size, into, err);",
+        "    return PLUMB_OK;", "damage_test", "NaN in an expert or a row is an error"),
+    Mutation(
+        "opened_in_the_callers_mode", "src/engine/model.c",
+        [("    plumb__float_env_enter(&modes);\n", "    modes = 0;\n"),
+         ("    plumb__float_env_leave(modes);\n", "    (void)modes;\n")],
+        ["equality_test"], "rotary tables must not depend on the caller's rounding mode"),
+
+    # ---- Text ------------------------------------------------------------------------------------------
+    one("control_strings_in_peoples_text", "src/text/tokenizer.c",
+        "match_added ? encode_template", "match_added || size > 0 ? encode_template",
+        "test_tokenizer test_chat_encode test_chat_tokens",
+        "what a person writes never becomes a control token"),
+]
