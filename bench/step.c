@@ -124,9 +124,9 @@ static plumb_status run_many(const step *s, bench_network *network, bench_timed_
 
 /* ---- Decode and prefill ---------------------------------------------------------------------- */
 
-/* Runs of a network of `layers`, printed.  work_rate as in bench_report. */
-static bool measure(step *s, const bench_list *layers, int64_t rows, int64_t least,
-                    const double *work_rate) {
+/* Runs of a network of `layers`, printed under `title`.  work_rate as in bench_report. */
+static bool measure(step *s, const char *title, const bench_list *layers, int64_t rows,
+                    int64_t least, const double *work_rate) {
     plumb_model_config config = s->config;
     plumb_error err = {0};
     const char *reason = "";
@@ -138,8 +138,8 @@ static bool measure(step *s, const bench_list *layers, int64_t rows, int64_t lea
     bench_timed_backend_init(&timed, s->backend);
     bench_network *network = NULL;
     int64_t positions = rows > 1 ? rows : s->context + MOST_RUNS + 1;
-    bench_report report = {.config = &config, .whole = &s->config, .rows = rows, .work_rate = work_rate, .csv = s->csv,
-                           .threads = s->threads,
+    bench_report report = {.config = &config, .whole = &s->config, .rows = rows,
+                           .work_rate = work_rate, .csv = s->csv, .threads = s->threads,
                            .run = calloc(MOST_RUNS, sizeof *report.run)};
     if (!report.run) return false;
     bool good = explain(bench_network_create(&timed.base, &config, s->experts, positions, &s->random,
@@ -148,7 +148,7 @@ static bool measure(step *s, const bench_list *layers, int64_t rows, int64_t lea
         good = explain(run_many(s, network, &timed, rows, least, &report, &err), &err);
     if (good) {
         if (!s->csv)
-            printf("%.2f GB of weights in memory, read at %.1f GB/s\n",
+            printf("\n%s; %.2f GB of weights in memory, read at %.1f GB/s\n", title,
                    1e-9 * (double)network->weight_bytes,
                    1e-9 * report.run[report.runs / 2].read_rate);
         bench_report_print(&report);
@@ -187,7 +187,7 @@ static bool measure_prefill(step *s) {
     };
     static const char *const name[BENCH_WORK_KINDS] = {"FP4", "FP8", "FP8 as bf16", "BF16"};
     double rate[BENCH_WORK_KINDS];
-    if (!s->csv) printf("\nprefill of %lld tokens; products alone:", (long long)s->prefill);
+    if (!s->csv) printf("\nproducts alone:");
     for (int i = 0; i < BENCH_WORK_KINDS; i++) {
         rate[i] = product_rate(s, &shape[i]);
         if (rate[i] <= 0) {
@@ -198,7 +198,9 @@ static bool measure_prefill(step *s) {
             printf(" %s at %lld rows %.1f%s", name[i], (long long)shape[i].tokens, 1e-9 * rate[i],
                    i + 1 < BENCH_WORK_KINDS ? "," : " GFLOP/s\n");
     }
-    return measure(s, &s->prefill_layers, s->prefill, 1, rate);
+    char title[64];
+    (void)snprintf(title, sizeof title, "prefill of %lld tokens", (long long)s->prefill);
+    return measure(s, title, &s->prefill_layers, s->prefill, 1, rate);
 }
 
 static bool run_with_threads(step *s, int threads) {
@@ -214,8 +216,9 @@ static bool run_with_threads(step *s, int threads) {
     if (!s->csv) printf("plumb %s, %d thread%s\n", level, threads, threads > 1 ? "s" : "");
     bool good = true;
     if (!s->only || strstr("decode", s->only)) {
-        if (!s->csv) printf("\ndecode of one token after %lld; ", (long long)s->context);
-        good = measure(s, &s->layers, 1, LEAST_DECODES, NULL);
+        char title[64];
+        (void)snprintf(title, sizeof title, "decode of one token after %lld", (long long)s->context);
+        good = measure(s, title, &s->layers, 1, LEAST_DECODES, NULL);
     }
     if (good && s->prefill > 0 && (!s->only || strstr("prefill", s->only)))
         good = measure_prefill(s);
