@@ -48,7 +48,8 @@ typedef struct plumb_attention_args {
     int64_t heads, dim, window;
     int64_t position;           /* of row 0 */
     const uint8_t *ring;        /* [window] packed keys; slot = position mod window */
-    const uint8_t *chunk;       /* [rows] packed keys of the rows themselves */
+    const uint8_t *chunk;       /* packed keys from position chunk_position <= position on */
+    int64_t chunk_position;
     const uint8_t *compressed;  /* packed keys, or NULL */
     const int32_t *selected;    /* [rows][selected_stride] ascending compressed positions */
     const int32_t *selected_count; /* [rows] */

@@ -150,6 +150,7 @@ static plumb_status run_to(plumb_session *s, int64_t end, bool all_logits, plumb
         int64_t rows = left < s->options.chunk ? left : s->options.chunk;
         progress_of_call progress = {&s->options, s->state->length - start, rows, end - start};
         plumb_batch batch = {.state = s->state, .tokens = s->tokens, .rows = rows,
+                             .end = end,
                              .first_logits = all_logits ? 0 : (left == rows && sink) ? rows - 1 : rows,
                              .sink = sink, .sink_user = user,
                              .progress = s->options.progress ? report_progress : NULL,

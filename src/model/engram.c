@@ -3,18 +3,18 @@
 
 enum { DEAD = -1 }; /* no token here: before the start of the sequence */
 
-/* Table rows of every row of the batch: they depend on token ids only. */
-static void hash_rows(plumb_network *n, const plumb_batch *batch, int engram) {
+/* Table rows of the batch's rows from `first` on: they depend on token ids only. */
+static void hash_rows(plumb_network *n, const plumb_batch *batch, int64_t first, int engram) {
     const plumb_model_config *c = n->config;
     int64_t columns = (c->engram_ngram - 1) * c->engram_heads;
-    for (int64_t r = 0; r < batch->rows; r++) {
+    for (int64_t r = first; r < batch->rows; r++) {
         int32_t history[PLUMB_MAX_NGRAM]; /* oldest first, the row's own id last */
         int64_t position = batch->state->length + r;
         for (int64_t i = 0; i < c->engram_ngram; i++) {
             int64_t at = position - (c->engram_ngram - 1) + i;
             history[i] = at < 0 ? DEAD : n->token_map[batch->tokens[at]];
         }
-        plumb__engram_hash_rows(&n->engram[engram], history, n->work.engram_rows + r * columns);
+        plumb__engram_hash_rows(&n->engram[engram], history, n->work.engram_rows + (r - first) * columns);
     }
 }
 
@@ -28,24 +28,24 @@ static void decode_rows(plumb_network *n, int64_t count) {
     }
 }
 
-plumb_status plumb__engram(plumb_network *n, const plumb_batch *batch, int64_t layer,
+plumb_status plumb__engram(plumb_network *n, const plumb_batch *batch, int64_t layer, int64_t first,
                            plumb_error *err) {
     const plumb_model_config *c = n->config;
     const plumb_backend_ops *ops = n->backend->ops;
     const plumb_layer_weights *weights = &n->weights.layer[layer];
     plumb_workspace *w = &n->work;
     int engram = plumb__config_engram_index(c, layer);
-    int64_t columns = (c->engram_ngram - 1) * c->engram_heads;
-    hash_rows(n, batch, engram);
-    plumb_status status =
-        plumb__source_engram_rows(n->source, engram, w->engram_rows, batch->rows * columns,
-                                  w->engram_codes, w->engram_scales, err);
+    int64_t columns = (c->engram_ngram - 1) * c->engram_heads, rows = batch->rows - first;
+    hash_rows(n, batch, first, engram);
+    plumb_status status = plumb__source_engram_rows(n->source, engram, w->engram_rows,
+                                                    rows * columns, w->engram_codes,
+                                                    w->engram_scales, err);
     if (status != PLUMB_OK) return status;
-    decode_rows(n, batch->rows * columns);
-    ops->quantize(n->backend, w->engram_in, batch->rows, columns * c->engram_dim, w->engram_in_q);
-    ops->linear_quantized(n->backend, w->engram_in_q, batch->rows, &weights->engram_kv,
-                          w->engram_kv);
-    ops->engram_gate(n->backend, w->h, w->engram_kv, weights->engram_query, weights->engram_key,
-                     w->live, batch->rows, c->hidden, c->norm_eps, n->hidden_factor);
+    decode_rows(n, rows * columns);
+    ops->quantize(n->backend, w->engram_in, rows, columns * c->engram_dim, w->engram_in_q);
+    ops->linear_quantized(n->backend, w->engram_in_q, rows, &weights->engram_kv, w->engram_kv);
+    ops->engram_gate(n->backend, w->h + first * PLUMB_HC * c->hidden, w->engram_kv,
+                     weights->engram_query, weights->engram_key, w->live + first, rows, c->hidden,
+                     c->norm_eps, n->hidden_factor);
     return PLUMB_OK;
 }

@@ -47,13 +47,16 @@ static void add_shared(const plumb_network *n, int64_t rows, int64_t layer, int6
     w->groups[group] = (plumb_expert_group){n->weights.layer[layer].shared, slots, rows};
 }
 
-plumb_status plumb__experts(plumb_network *n, int64_t rows, int64_t layer, plumb_error *err) {
+plumb_status plumb__experts(plumb_network *n, int64_t end, int64_t first, int64_t layer,
+                            plumb_error *err) {
     const plumb_model_config *c = n->config;
     const plumb_backend_ops *ops = n->backend->ops;
     const plumb_layer_weights *weights = &n->weights.layer[layer];
     plumb_workspace *w = &n->work;
-    ops->quantize(n->backend, w->x, rows, c->hidden, w->xq);
-    ops->linear(n->backend, w->x, c->hidden, rows, &weights->router, NULL, w->router_logits,
+    int64_t rows = end - first;
+    const plumb_act *x = w->x + first * c->hidden;
+    ops->quantize(n->backend, x, rows, c->hidden, w->xq);
+    ops->linear(n->backend, x, c->hidden, rows, &weights->router, NULL, w->router_logits,
                 c->experts);
     ops->route(n->backend, w->router_logits, weights->router_bias, rows, c->experts,
                c->experts_per_token, c->route_scale, w->expert_ids, w->expert_weights);
@@ -64,6 +67,6 @@ plumb_status plumb__experts(plumb_network *n, int64_t rows, int64_t layer, plumb
     for (int64_t g = 0; g < n_groups; g++) w->groups[g].expert = w->loaded[g];
     add_shared(n, rows, layer, n_groups);
     ops->experts(n->backend, w->xq, w->groups, n_groups + 1, w->slot_weights, rows,
-                 c->experts_per_token + 1, c->swiglu_limit, w->out);
+                 c->experts_per_token + 1, c->swiglu_limit, w->out + first * c->hidden);
     return PLUMB_OK;
 }

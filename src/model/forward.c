@@ -32,30 +32,36 @@ static void rotary_rows(plumb_network *n, const plumb_batch *batch) {
                               n->work.cosine[table] + r * pairs, n->work.sine[table] + r * pairs);
 }
 
-static void mix(plumb_network *n, int64_t rows, const plumb_hc_weights *hc) {
+/* The three parts of a sublayer around its function, for rows `first` to `rows` of the batch. */
+static void mix(plumb_network *n, int64_t first, int64_t rows, const plumb_hc_weights *hc) {
     const plumb_model_config *c = n->config;
     plumb_workspace *w = &n->work;
-    n->backend->ops->hc_mix(n->backend, w->h, rows, c->hidden, &hc->fn, hc->base, hc->scale,
-                            c->norm_eps, c->hc_eps, c->sinkhorn_iterations, w->pre_next, w->post,
-                            w->comb);
+    int64_t copies = first * PLUMB_HC;
+    n->backend->ops->hc_mix(n->backend, w->h + copies * c->hidden, rows - first, c->hidden, &hc->fn,
+                            hc->base, hc->scale, c->norm_eps, c->hc_eps, c->sinkhorn_iterations,
+                            w->pre_next + copies, w->post + copies, w->comb + copies * PLUMB_HC);
 }
 
 /* x = RMSNorm(sum_c pre[c] * h[c]), with the mix that the PREVIOUS sublayer computed; then this
  * sublayer's own mix becomes the next one's. */
-static void sublayer_input(plumb_network *n, int64_t rows, const float *norm) {
+static void sublayer_input(plumb_network *n, int64_t first, int64_t rows, const float *norm) {
     const plumb_backend_ops *ops = n->backend->ops;
     plumb_workspace *w = &n->work;
-    ops->hc_collapse(n->backend, w->h, w->pre, rows, n->config->hidden, w->x);
-    ops->rms_norm(n->backend, w->x, rows, n->config->hidden, norm, n->config->norm_eps, w->x);
+    int64_t hidden = n->config->hidden;
+    plumb_act *x = w->x + first * hidden;
+    ops->hc_collapse(n->backend, w->h + first * PLUMB_HC * hidden, w->pre + first * PLUMB_HC,
+                     rows - first, hidden, x);
+    ops->rms_norm(n->backend, x, rows - first, hidden, norm, n->config->norm_eps, x);
     float *used = w->pre;
     w->pre = w->pre_next;
     w->pre_next = used;
 }
 
-static void sublayer_output(plumb_network *n, int64_t rows) {
+static void sublayer_output(plumb_network *n, int64_t first, int64_t rows) {
     plumb_workspace *w = &n->work;
-    n->backend->ops->hc_update(n->backend, w->h, w->out, w->post, w->comb, rows,
-                               n->config->hidden);
+    int64_t hidden = n->config->hidden, copies = first * PLUMB_HC;
+    n->backend->ops->hc_update(n->backend, w->h + copies * hidden, w->out + first * hidden,
+                               w->post + copies, w->comb + copies * PLUMB_HC, rows - first, hidden);
 }
 
 static void observe(plumb_network *n, const plumb_batch *batch, plumb_point point, int64_t layer) {
@@ -65,27 +71,30 @@ static void observe(plumb_network *n, const plumb_batch *batch, plumb_point poin
 static plumb_status run_layer(plumb_network *n, const plumb_batch *batch, int64_t layer,
                               plumb_error *err) {
     const plumb_layer_weights *weights = &n->weights.layer[layer];
-    int64_t rows = batch->rows;
+    const plumb_needed_rows needed = plumb__needed_rows(n->config, batch, layer);
+    int64_t rows = batch->rows, full = needed.full;
     observe(n, batch, PLUMB_POINT_LAYER_IN, layer);
+    if (needed.input == rows) return PLUMB_OK;
     if (plumb__config_engram_index(n->config, layer) >= 0) {
-        plumb_status status = plumb__engram(n, batch, layer, err);
+        plumb_status status = plumb__engram(n, batch, layer, needed.input, err);
         if (status != PLUMB_OK) return status;
         observe(n, batch, PLUMB_POINT_ENGRAM_OUT, layer);
     }
-    mix(n, rows, &weights->hc_attn);
-    sublayer_input(n, rows, weights->attn_norm);
+    if (full < rows) mix(n, full, rows, &weights->hc_attn);
+    sublayer_input(n, needed.input, rows, weights->attn_norm);
     observe(n, batch, PLUMB_POINT_ATTN_IN, layer);
-    plumb__attention(n, batch, layer);
+    plumb__attention(n, batch, layer, needed);
+    if (full == rows) return PLUMB_OK;
     observe(n, batch, PLUMB_POINT_ATTN_OUT, layer);
-    sublayer_output(n, rows);
+    sublayer_output(n, full, rows);
 
-    mix(n, rows, &weights->hc_ffn);
-    sublayer_input(n, rows, weights->ffn_norm);
+    mix(n, full, rows, &weights->hc_ffn);
+    sublayer_input(n, full, rows, weights->ffn_norm);
     observe(n, batch, PLUMB_POINT_FFN_IN, layer);
-    plumb_status status = plumb__experts(n, rows, layer, err);
+    plumb_status status = plumb__experts(n, rows, full, layer, err);
     if (status != PLUMB_OK) return status;
     observe(n, batch, PLUMB_POINT_FFN_OUT, layer);
-    sublayer_output(n, rows);
+    sublayer_output(n, full, rows);
     observe(n, batch, PLUMB_POINT_LAYER_OUT, layer);
     return PLUMB_OK;
 }

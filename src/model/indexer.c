@@ -65,30 +65,31 @@ void plumb__compress(plumb_network *n, const plumb_batch *batch, int64_t layer) 
                          cache->compressed + first * plumb__compressed_row_bytes(c->head_dim));
 }
 
-void plumb__index(plumb_network *n, const plumb_batch *batch, int64_t layer) {
+void plumb__index(plumb_network *n, const plumb_batch *batch, int64_t layer, int64_t first) {
     const plumb_model_config *c = n->config;
     const plumb_backend_ops *ops = n->backend->ops;
     const plumb_layer_weights *weights = &n->weights.layer[layer];
     plumb_workspace *w = &n->work;
-    int64_t rows = batch->rows;
+    int64_t rows = batch->rows - first, pairs = c->rope_dim / 2;
     ops->linear_quantized(n->backend, w->q_low_q, rows, &weights->index_query, w->index_query);
-    ops->rotate(n->backend, w->index_query, rows, c->index_heads, c->index_dim, c->rope_dim / 2,
-                w->cosine[1], w->sine[1], false);
+    ops->rotate(n->backend, w->index_query, rows, c->index_heads, c->index_dim, pairs,
+                w->cosine[1] + first * pairs, w->sine[1] + first * pairs, false);
     ops->pack_index(n->backend, w->index_query, rows * c->index_heads, c->index_dim,
                     w->index_query_packed);
-    ops->linear(n->backend, w->x, c->hidden, rows, &weights->index_weights, w->index_proj, NULL,
-                c->index_heads);
+    ops->linear(n->backend, w->x + first * c->hidden, c->hidden, rows, &weights->index_weights,
+                w->index_proj, NULL, c->index_heads);
     ops->index_weights(n->backend, w->index_proj, rows * c->index_heads, n->index_factor,
                        w->index_weight);
     /* Keys are the owner's own, on every position (model.md 4.6, the note on the decode defect). */
     plumb_index_args args = {
         .query = w->index_query_packed, .weight = w->index_weight,
         .keys = batch->state->layer[c->kv_source[layer]].index_keys, .heads = c->index_heads,
-        .dim = c->index_dim, .position = batch->state->length, .ratio = c->ratio[layer],
-        .top_k = c->index_topk, .selected = w->selected, .selected_count = w->selected_count,
+        .dim = c->index_dim, .position = batch->state->length + first, .ratio = c->ratio[layer],
+        .top_k = c->index_topk, .selected = w->selected + first * c->index_topk,
+        .selected_count = w->selected_count + first,
         .build_pool = layer == c->candidate_source,
         .use_pool = c->candidate_source >= 0 && layer > c->candidate_source,
         .pool_blocks = c->candidate_blocks, .block_size = c->candidate_block_size,
-        .pool = w->pool, .pool_count = w->pool_count};
+        .pool = w->pool + first * c->candidate_blocks, .pool_count = w->pool_count + first};
     ops->index_select(n->backend, &args, rows);
 }

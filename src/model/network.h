@@ -102,6 +102,8 @@ typedef struct plumb_batch {
     plumb_state *state;
     const int32_t *tokens;     /* the whole sequence: tokens[state->length + i] is row i */
     int64_t rows;
+    int64_t end;               /* length after the last batch of the call: nothing is asked about rows
+                                * before it but what `first_logits` and later positions need */
     int64_t first_logits;      /* rows from here on go through the head; rows: none */
     plumb_logits_sink sink;    /* receives them, in position order */
     void *sink_user;
@@ -131,16 +133,28 @@ PLUMB_MUST_CHECK plumb_status plumb__workspace_reserve(plumb_network *network, i
                                                        plumb_error *err);
 void plumb__workspace_free(plumb_network *network);
 
-/* work.out = attention of layer over work.x (attention.c). */
-void plumb__attention(plumb_network *network, const plumb_batch *batch, int64_t layer);
-/* Appends the layer's compressed keys and index keys; selects each row's list (indexer.c). */
+/* Which rows of a batch a layer works on (needed_rows.c, model.md section 7): decoder layers are
+ * asked about a few trailing rows only. */
+typedef struct plumb_needed_rows {
+    int64_t input; /* first row whose normalised attention input is needed */
+    int64_t key;   /* first row whose window key is needed */
+    int64_t full;  /* first row that goes through the whole layer; rows: none */
+} plumb_needed_rows;
+plumb_needed_rows plumb__needed_rows(const plumb_model_config *config, const plumb_batch *batch,
+                                     int64_t layer);
+
+/* work.out = attention of layer over work.x, for the rows needed (attention.c). */
+void plumb__attention(plumb_network *network, const plumb_batch *batch, int64_t layer,
+                      plumb_needed_rows needed);
+/* Appends the layer's compressed keys and index keys, of all rows (indexer.c). */
 void plumb__compress(plumb_network *network, const plumb_batch *batch, int64_t layer);
-void plumb__index(plumb_network *network, const plumb_batch *batch, int64_t layer);
-/* work.out = mixture of experts of layer over work.x (experts.c). */
-PLUMB_MUST_CHECK plumb_status plumb__experts(plumb_network *network, int64_t rows, int64_t layer,
-                                             plumb_error *err);
-/* Adds the gated n-gram lookup to work.h (engram.c). */
+/* Selects the lists of rows from `first` on (indexer.c). */
+void plumb__index(plumb_network *network, const plumb_batch *batch, int64_t layer, int64_t first);
+/* work.out = mixture of experts of layer over work.x, rows `first` to `end` (experts.c). */
+PLUMB_MUST_CHECK plumb_status plumb__experts(plumb_network *network, int64_t end, int64_t first,
+                                             int64_t layer, plumb_error *err);
+/* Adds the gated n-gram lookup to work.h, rows from `first` on (engram.c). */
 PLUMB_MUST_CHECK plumb_status plumb__engram(plumb_network *network, const plumb_batch *batch,
-                                            int64_t layer, plumb_error *err);
+                                            int64_t layer, int64_t first, plumb_error *err);
 
 #endif

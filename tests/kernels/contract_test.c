@@ -191,6 +191,7 @@ static void attention(void) {
                                  .position = POSITION,
                                  .ring = ring,
                                  .chunk = chunk,
+                                 .chunk_position = POSITION,
                                  .compressed = latents,
                                  .selected = lists,
                                  .selected_count = count,

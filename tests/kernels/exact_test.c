@@ -204,14 +204,14 @@ static void check_matrix(const plumb_cpu_kernels *kernels, plumb_matrix_type typ
     arena_values family = arena_random() % 2 ? ARENA_PLAIN : ARENA_EDGES;
     plumb_act *x = arena_act_block(k, family);
     plumb_matrix w = random_matrix(type, n, k);
-    plumb_quantized_row row = {
-        .high = arena_block(k, 2), .low = arena_block(k, 2), .exponent = arena_block(k / 32, 4)};
+    void *row = arena_scratch(kernels->quantized_row_bytes(k));
+    const void *rows[1] = {row};
     plumb_act *y = arena_block(n, sizeof *y);
     uint64_t modes;
     plumb__float_env_enter(&modes);
     bool finite = kernels->quantize_row(x, k, row) &&
-                  kernels->linear_quantized(&row, 1, &w, 0, n, y, n,
-                                            arena_scratch(plumb__linear_scratch_bytes(k)));
+                  kernels->linear_quantized(rows, 1, &w, 0, n, y, n,
+                                            arena_scratch(kernels->linear_quantized_scratch(k, 1)));
     plumb__float_env_leave(modes);
     bool all_finite = true;
     for (int64_t i = 0; i < n; i++) {

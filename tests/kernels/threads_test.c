@@ -134,6 +134,7 @@ static uint64_t attention(plumb_backend *b, int64_t rows) {
         .position = 31,
         .ring = packed(b, WINDOW, plumb__window_row_bytes(DIM), b->ops->pack_window),
         .chunk = packed(b, rows, plumb__window_row_bytes(DIM), b->ops->pack_window),
+        .chunk_position = 31,
         .compressed =
             packed(b, 2 * TOP_K, plumb__compressed_row_bytes(DIM), b->ops->pack_compressed),
         .selected = selected,

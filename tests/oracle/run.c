@@ -33,7 +33,8 @@ static int keep_row(void *user, int64_t position, const float *logits) {
 void oracle_eval_to(oracle_run *run, int64_t length) {
     plumb_error err;
     plumb_batch batch = {.state = run->state, .tokens = run->ids,
-                         .rows = length - run->state->length, .first_logits = 0, .sink = keep_row,
+                         .rows = length - run->state->length, .end = length,
+                         .first_logits = 0, .sink = keep_row,
                          .sink_user = run, .observe = run->observe, .observe_user = run};
     must(plumb__network_forward(run->network, &batch, &err), &err, "forward");
 }

@@ -99,8 +99,7 @@ static plumb_status cpu_check(plumb_backend *b) {
 }
 
 static int64_t cpu_quantized_bytes(plumb_backend *b, int64_t rows, int64_t k) {
-    (void)b;
-    return plumb__cpu_quantized_bytes(rows, k);
+    return plumb__cpu_quantized_bytes((plumb_cpu_backend *)b, rows, k);
 }
 
 static void enter_float_env(void) {

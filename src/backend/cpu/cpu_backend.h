@@ -48,9 +48,8 @@ void plumb__cpu_fault(plumb_cpu_backend *cpu, plumb_status status);
 /* Items worth waking threads for, when one item costs `cost` multiply-adds. */
 int64_t plumb__cpu_grain(int64_t cost);
 
-/* View of row i of a quantised batch of width k. */
-plumb_quantized_row plumb__cpu_quantized_row(const plumb_quantized *q, int64_t k, int64_t i);
-int64_t plumb__cpu_quantized_bytes(int64_t rows, int64_t k);
+/* A quantised batch is rows * quantized_row_bytes(k), in the layout of the level. */
+int64_t plumb__cpu_quantized_bytes(const plumb_cpu_backend *cpu, int64_t rows, int64_t k);
 
 /* The operations, by file. */
 void plumb__cpu_quantize(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t k,

@@ -2,29 +2,13 @@
  * thread reads its own share of the weights once. */
 #include "backend/cpu/cpu_backend.h"
 
-static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
-/* A quantised batch: high [rows][k], low [rows][k], exponent [rows][k/32], and with rounding off
- * value [rows][k]; each row's planes lie together. */
-static int64_t quantized_row_bytes(int64_t k) {
-    int64_t bytes = 4 * k + k / PLUMB_BLOCK * 4;
-#ifdef PLUMB_ROUNDING_OFF
-    bytes += 4 * k;
-#endif
-    return round_up(bytes, 64);
+int64_t plumb__cpu_quantized_bytes(const plumb_cpu_backend *cpu, int64_t rows, int64_t k) {
+    return rows * cpu->kernels->quantized_row_bytes(k);
 }
 
-int64_t plumb__cpu_quantized_bytes(int64_t rows, int64_t k) {
-    return rows * quantized_row_bytes(k);
-}
-
-plumb_quantized_row plumb__cpu_quantized_row(const plumb_quantized *q, int64_t k, int64_t i) {
-    char *row = (char *)(uintptr_t)q + i * quantized_row_bytes(k);
-    plumb_quantized_row view = {.high = (int16_t *)(void *)row};
-    view.low = view.high + k;
-    view.exponent = (int32_t *)(void *)(view.low + k);
-    view.value = (float *)(void *)(view.exponent + k / PLUMB_BLOCK);
-    return view;
+static void *quantized_row(const plumb_cpu_backend *cpu, const plumb_quantized *q, int64_t k,
+                           int64_t i) {
+    return (char *)(uintptr_t)q + i * cpu->kernels->quantized_row_bytes(k);
 }
 
 typedef struct quantize_job {
@@ -40,7 +24,7 @@ static void quantize_rows(void *arg, int64_t begin, int64_t end, int thread) {
     bool finite = true;
     for (int64_t i = begin; i < end; i++)
         finite &= job->cpu->kernels->quantize_row(job->x + i * job->k, job->k,
-                                                  plumb__cpu_quantized_row(job->out, job->k, i));
+                                                  quantized_row(job->cpu, job->out, job->k, i));
     if (!finite) plumb__cpu_fault(job->cpu, PLUMB_ERROR_VALUE);
 }
 
@@ -55,7 +39,7 @@ void plumb__cpu_quantize(plumb_backend *b, const plumb_act *x, int64_t rows, int
 
 typedef struct quantized_job {
     plumb_cpu_backend *cpu;
-    const plumb_quantized_row *x;
+    const void *const *x;
     int64_t rows;
     const plumb_matrix *w;
     plumb_act *y;
@@ -63,7 +47,8 @@ typedef struct quantized_job {
 
 static void quantized_columns(void *arg, int64_t begin, int64_t end, int thread) {
     quantized_job *job = arg;
-    void *scratch = plumb__cpu_scratch(job->cpu, thread, plumb__linear_scratch_bytes(job->w->k));
+    void *scratch = plumb__cpu_scratch(job->cpu, thread,
+                                       job->cpu->kernels->linear_quantized_scratch(job->w->k, job->rows));
     if (!scratch) return;
     if (!job->cpu->kernels->linear_quantized(job->x, job->rows, job->w, begin, end, job->y,
                                              job->w->n, scratch))
@@ -73,11 +58,11 @@ static void quantized_columns(void *arg, int64_t begin, int64_t end, int thread)
 void plumb__cpu_linear_quantized(plumb_backend *b, const plumb_quantized *x, int64_t rows,
                                  const plumb_matrix *w, plumb_act *y) {
     plumb_cpu_backend *cpu = (plumb_cpu_backend *)b;
-    plumb_quantized_row *views =
-        plumb__cpu_work_buffer(cpu, PLUMB_WORK_ROWS, rows * (int64_t)sizeof *views);
-    if (!views) return;
-    for (int64_t i = 0; i < rows; i++) views[i] = plumb__cpu_quantized_row(x, w->k, i);
-    quantized_job job = {cpu, views, rows, w, y};
+    const void **row =
+        plumb__cpu_work_buffer(cpu, PLUMB_WORK_ROWS, rows * (int64_t)sizeof *row);
+    if (!row) return;
+    for (int64_t i = 0; i < rows; i++) row[i] = quantized_row(cpu, x, w->k, i);
+    quantized_job job = {cpu, row, rows, w, y};
     plumb__pool_run(cpu->pool, w->n, plumb__cpu_grain(rows * w->k), quantized_columns, &job);
 }
 
@@ -130,12 +115,13 @@ typedef struct experts_job {
     plumb_cpu_backend *cpu;
     const plumb_expert_group *groups;
     int64_t n_groups, slots_per_row, hidden, inter;
+    int64_t most_rows;            /* of any group */
     const float *weights;
     float limit;
-    const plumb_quantized_row *x; /* [places] the row of each slot */
+    const void **x;               /* [places] the quantised row of each slot */
     plumb_act *gate, *up;         /* [places][inter]; gate becomes t */
     plumb_quantized *t;           /* [places][inter] */
-    plumb_quantized_row *t_rows;  /* [places] */
+    const void **t_rows;          /* [places] rows of t */
     plumb_act *y;                 /* [places][hidden] */
     int64_t *first;               /* [n_groups] first place of the group */
     const plumb_act **output;     /* [slots] where the slot's output lies */
@@ -148,7 +134,8 @@ typedef void (*group_part)(experts_job *job, int64_t group, int64_t begin, int64
 /* Calls part for each group's share of items [begin, end), `width` items to a group. */
 static void for_groups(experts_job *job, int64_t begin, int64_t end, int64_t width, int64_t k,
                        int thread, group_part part) {
-    void *scratch = plumb__cpu_scratch(job->cpu, thread, plumb__linear_scratch_bytes(k));
+    void *scratch =
+        plumb__cpu_scratch(job->cpu, thread, job->cpu->kernels->linear_quantized_scratch(k, job->most_rows));
     if (!scratch) return;
     while (begin < end) {
         int64_t group = begin / width, from = begin % width;
@@ -201,7 +188,8 @@ static void activate(void *arg, int64_t begin, int64_t end, int thread) {
             job->cpu->kernels->swiglu(t, job->up + place * job->inter,
                                       job->weights[job->groups[group].slots[i]], job->limit,
                                       job->inter, t);
-            finite &= job->cpu->kernels->quantize_row(t, job->inter, job->t_rows[place]);
+            finite &= job->cpu->kernels->quantize_row(
+                t, job->inter, quantized_row(job->cpu, job->t, job->inter, place));
         }
     if (!finite) plumb__cpu_fault(job->cpu, PLUMB_ERROR_VALUE);
 }
@@ -218,25 +206,24 @@ static void add_outputs(void *arg, int64_t begin, int64_t end, int thread) {
 static bool plan_experts(experts_job *job, const plumb_quantized *x, int64_t rows) {
     plumb_cpu_backend *cpu = job->cpu;
     int64_t slots = rows * job->slots_per_row, act = (int64_t)sizeof(plumb_act);
-    plumb_quantized_row *views = plumb__cpu_work_buffer(
-        cpu, PLUMB_WORK_ROWS, 2 * slots * (int64_t)sizeof *views);
+    job->x = plumb__cpu_work_buffer(cpu, PLUMB_WORK_ROWS, 2 * slots * (int64_t)sizeof *job->x);
     job->gate = plumb__cpu_work_buffer(cpu, PLUMB_WORK_GATE, slots * job->inter * act);
     job->up = plumb__cpu_work_buffer(cpu, PLUMB_WORK_UP, slots * job->inter * act);
     job->t = plumb__cpu_work_buffer(cpu, PLUMB_WORK_QUANTIZED,
-                                    plumb__cpu_quantized_bytes(slots, job->inter));
+                                    plumb__cpu_quantized_bytes(cpu, slots, job->inter));
     job->y = plumb__cpu_work_buffer(cpu, PLUMB_WORK_OUTPUT, slots * job->hidden * act);
     job->first = plumb__cpu_work_buffer(cpu, PLUMB_WORK_PLACES, (job->n_groups + slots) * 8);
-    if (!views || !job->gate || !job->up || !job->t || !job->y || !job->first) return false;
-    job->x = views;
-    job->t_rows = views + slots;
+    if (!job->x || !job->gate || !job->up || !job->t || !job->y || !job->first) return false;
+    job->t_rows = job->x + slots;
     job->output = (const plumb_act **)(void *)(job->first + job->n_groups);
     int64_t place = 0;
     for (int64_t g = 0; g < job->n_groups; g++) {
         job->first[g] = place;
+        if (job->groups[g].count > job->most_rows) job->most_rows = job->groups[g].count;
         for (int64_t i = 0; i < job->groups[g].count; i++, place++) {
             int64_t slot = job->groups[g].slots[i];
-            views[place] = plumb__cpu_quantized_row(x, job->hidden, slot / job->slots_per_row);
-            job->t_rows[place] = plumb__cpu_quantized_row(job->t, job->inter, place);
+            job->x[place] = quantized_row(cpu, x, job->hidden, slot / job->slots_per_row);
+            job->t_rows[place] = quantized_row(cpu, job->t, job->inter, place);
             job->output[slot] = job->y + place * job->hidden;
         }
     }

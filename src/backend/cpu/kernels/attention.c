@@ -21,8 +21,8 @@ static void unpack_key(const plumb_attention_args *a, int64_t row, int64_t n_win
     }
     int64_t at = position - (n_window - 1) + j;
     const uint8_t *packed =
-        at >= a->position
-            ? a->chunk + (at - a->position) * plumb__window_row_bytes(a->dim)
+        at >= a->chunk_position
+            ? a->chunk + (at - a->chunk_position) * plumb__window_row_bytes(a->dim)
             : a->ring + at % a->window * plumb__window_row_bytes(a->dim);
     plumb__window_unpack(packed, a->dim, key);
 }

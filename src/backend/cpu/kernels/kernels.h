@@ -17,25 +17,22 @@
 /* plumb__rms_norm_portable, plumb__rms_norm_avx2, ... */
 #define PLUMB_KERNEL(name) PLUMB_PASTE(plumb__##name, PLUMB_LEVEL)
 
-/* One quantised row of k elements, k a multiple of 32.  Values are held times 2^9 as two int16
- * planes, value = 512 * high + low with 0 <= low < 512, so that products add up exactly in int32. */
-typedef struct plumb_quantized_row {
-    int16_t *high, *low; /* [k] */
-    int32_t *exponent;   /* [k / 32] */
-    float *value;        /* [k]: the row itself, only when rounding is off */
-} plumb_quantized_row;
-
 enum { PLUMB_ATTENTION_TILE = 16 }; /* keys unpacked at a time */
 
 struct plumb_cpu_kernels {
     const char *level;
-    /* Returns false when an element is not finite. */
-    bool (*quantize_row)(const plumb_act *x, int64_t k, plumb_quantized_row out);
-    /* Output columns [begin, end) of all rows: y[row * y_stride + n].  scratch: one weight row,
-     * plumb__linear_scratch_bytes(k).  Returns false when a result is not finite. */
-    bool (*linear_quantized)(const plumb_quantized_row *x, int64_t rows, const plumb_matrix *w,
+    /* A row of k activations (a multiple of 32) quantised to e4m3: values and scales are the
+     * contract's, their layout is the level's own, 64-byte aligned.  quantize_row returns false when
+     * an element is not finite. */
+    int64_t (*quantized_row_bytes)(int64_t k);
+    bool (*quantize_row)(const plumb_act *x, int64_t k, void *row);
+    /* Output columns [begin, end) of the rows x[rows]: y[row * y_stride + n].  scratch:
+     * linear_quantized_scratch(k, rows) bytes, 64-byte aligned.  Returns false when a result is not
+     * finite. */
+    bool (*linear_quantized)(const void *const *x, int64_t rows, const plumb_matrix *w,
                              int64_t begin, int64_t end, plumb_act *y, int64_t y_stride,
                              void *scratch);
+    int64_t (*linear_quantized_scratch)(int64_t k, int64_t rows);
     /* x: widened rows, x + row * x_stride.  Lanes.  Exactly one of y, y_float. */
     bool (*linear)(const float *x, int64_t x_stride, int64_t rows, const plumb_matrix *w,
                    int64_t begin, int64_t end, plumb_act *y, float *y_float, int64_t y_stride,
@@ -79,10 +76,12 @@ extern const plumb_cpu_kernels plumb__cpu_kernels_avx2;
 
 /* ---- The kernels of this level ------------------------------------------------------------- */
 
-bool PLUMB_KERNEL(quantize_row)(const plumb_act *x, int64_t k, plumb_quantized_row out);
-bool PLUMB_KERNEL(linear_quantized)(const plumb_quantized_row *x, int64_t rows,
-                                    const plumb_matrix *w, int64_t begin, int64_t end, plumb_act *y,
-                                    int64_t y_stride, void *scratch);
+int64_t PLUMB_KERNEL(quantized_row_bytes)(int64_t k);
+bool PLUMB_KERNEL(quantize_row)(const plumb_act *x, int64_t k, void *row);
+bool PLUMB_KERNEL(linear_quantized)(const void *const *x, int64_t rows, const plumb_matrix *w,
+                                    int64_t begin, int64_t end, plumb_act *y, int64_t y_stride,
+                                    void *scratch);
+int64_t PLUMB_KERNEL(linear_quantized_scratch)(int64_t k, int64_t rows);
 void PLUMB_KERNEL(widen)(const plumb_act *x, int64_t n, float *y);
 float PLUMB_KERNEL(mean_square)(const float *x, int64_t n);
 bool PLUMB_KERNEL(linear)(const float *x, int64_t x_stride, int64_t rows, const plumb_matrix *w,
@@ -122,11 +121,11 @@ enum { PLUMB_MAX_LEVELS = 4 };
 int plumb__cpu_kernel_levels(const plumb_cpu_kernels **levels);
 
 /* Scratch sizes: floats of `attention` for n_heads heads and `keys` keys, floats of
- * `index_scores`, bytes of `linear` and `linear_quantized` (one unpacked weight row). */
+ * `index_scores`, bytes of `linear` (one unpacked weight row). */
 static inline int64_t plumb__attention_scratch(int64_t dim, int64_t n_heads, int64_t keys) {
     return PLUMB_ATTENTION_TILE * dim + n_heads * (2 * dim + 1 + keys);
 }
 static inline int64_t plumb__index_scratch(int64_t heads, int64_t dim) { return (heads + 1) * dim; }
-static inline int64_t plumb__linear_scratch_bytes(int64_t k) { return 8 * k + 64; }
+static inline int64_t plumb__linear_scratch_bytes(int64_t k) { return 4 * k; }
 
 #endif

@@ -10,11 +10,41 @@
 #include "arith/lanes.h"
 #include "backend/cpu/kernels/kernels.h"
 
+/* The portable layout of a quantised row: values times 2^9 as two planes, value = 512 * high + low
+ * with 0 <= low < 512; the row itself when rounding is off. */
+typedef struct quantized_row {
+    int16_t *high, *low; /* [k] */
+    int32_t *exponent;   /* [k / 32] */
+    float *value;        /* [k] */
+} quantized_row;
+
+int64_t PLUMB_KERNEL(quantized_row_bytes)(int64_t k) {
+    int64_t bytes = 4 * k + k / PLUMB_BLOCK * 4;
+#ifdef PLUMB_ROUNDING_OFF
+    bytes += 4 * k;
+#endif
+    return (bytes + 63) / 64 * 64;
+}
+
+int64_t PLUMB_KERNEL(linear_quantized_scratch)(int64_t k, int64_t rows) {
+    (void)rows;
+    return 8 * k;
+}
+
+static quantized_row view(const void *row, int64_t k) {
+    quantized_row v = {.high = (int16_t *)(uintptr_t)row};
+    v.low = v.high + k;
+    v.exponent = (int32_t *)(void *)(v.low + k);
+    v.value = (float *)(void *)(v.exponent + k / PLUMB_BLOCK);
+    return v;
+}
+
 static bool is_finite(float x) { return (plumb__bits_of(x) & 0x7F800000u) != 0x7F800000u; }
 
 #ifdef PLUMB_ROUNDING_OFF
 
-bool PLUMB_KERNEL(quantize_row)(const plumb_act *x, int64_t k, plumb_quantized_row out) {
+bool PLUMB_KERNEL(quantize_row)(const plumb_act *x, int64_t k, void *row) {
+    quantized_row out = view(row, k);
     bool finite = true;
     for (int64_t i = 0; i < k; i++) {
         out.value[i] = plumb__load(x[i]);
@@ -38,15 +68,15 @@ static void unpack_row(const plumb_matrix *w, int64_t n, float *out) {
     }
 }
 
-bool PLUMB_KERNEL(linear_quantized)(const plumb_quantized_row *x, int64_t rows,
-                                    const plumb_matrix *w, int64_t begin, int64_t end, plumb_act *y,
-                                    int64_t y_stride, void *scratch) {
+bool PLUMB_KERNEL(linear_quantized)(const void *const *x, int64_t rows, const plumb_matrix *w,
+                                    int64_t begin, int64_t end, plumb_act *y, int64_t y_stride,
+                                    void *scratch) {
     float *weight = scratch;
     bool finite = true;
     for (int64_t n = begin; n < end; n++) {
         unpack_row(w, n, weight);
         for (int64_t r = 0; r < rows; r++) {
-            float sum = plumb__lanes_dot(x[r].value, weight, w->k);
+            float sum = plumb__lanes_dot(view(x[r], w->k).value, weight, w->k);
             finite &= is_finite(sum);
             y[r * y_stride + n] = plumb__store(sum);
         }
@@ -58,7 +88,8 @@ bool PLUMB_KERNEL(linear_quantized)(const plumb_quantized_row *x, int64_t rows,
 
 enum { BLOCKS_PER_SEGMENT = 32 };
 
-bool PLUMB_KERNEL(quantize_row)(const plumb_act *x, int64_t k, plumb_quantized_row out) {
+bool PLUMB_KERNEL(quantize_row)(const plumb_act *x, int64_t k, void *row) {
+    quantized_row out = view(row, k);
     bool finite = true;
     for (int64_t b = 0; b < k / PLUMB_BLOCK; b++) {
         float value[PLUMB_BLOCK];
@@ -112,14 +143,14 @@ static void unpack_fp4(const plumb_matrix *w, int64_t n, weight_row out) {
 }
 
 /* D_b: the exact sum over block b of activation times weight, rounded once to float32. */
-static inline float block_fp8(const plumb_quantized_row *x, weight_row w, int64_t i) {
+static inline float block_fp8(const quantized_row *x, weight_row w, int64_t i) {
     int64_t high = dot_plane(x->high + i, w.high + i);
     int64_t middle = (int64_t)dot_plane(x->high + i, w.low + i) + dot_plane(x->low + i, w.high + i);
     int64_t low = dot_plane(x->low + i, w.low + i);
     return (float)(high * 262144 + middle * 512 + low) * 0x1p-18f;
 }
 
-static inline float block_fp4(const plumb_quantized_row *x, weight_row w, int64_t i) {
+static inline float block_fp4(const quantized_row *x, weight_row w, int64_t i) {
     int32_t high = dot_plane(x->high + i, w.high + i);
     int32_t low = dot_plane(x->low + i, w.high + i);
     return (float)(high * 512 + low) * 0x1p-10f;
@@ -127,7 +158,7 @@ static inline float block_fp4(const plumb_quantized_row *x, weight_row w, int64_
 
 /* ((S_0 + S_1) + ...): segments of 32 blocks, each a chain of fma(D_b, P_b, S).  An exponent
  * sum beyond 127 has no float32 power: the segment becomes non-finite, which the caller reports. */
-static inline float row_dot(const plumb_quantized_row *x, weight_row w, int64_t k, bool fp8) {
+static inline float row_dot(const quantized_row *x, weight_row w, int64_t k, bool fp8) {
     int64_t blocks = k / PLUMB_BLOCK;
     float total = 0.0f;
     for (int64_t first = 0; first < blocks; first += BLOCKS_PER_SEGMENT) {
@@ -145,9 +176,9 @@ static inline float row_dot(const plumb_quantized_row *x, weight_row w, int64_t 
     return total;
 }
 
-bool PLUMB_KERNEL(linear_quantized)(const plumb_quantized_row *x, int64_t rows,
-                                    const plumb_matrix *w, int64_t begin, int64_t end, plumb_act *y,
-                                    int64_t y_stride, void *scratch) {
+bool PLUMB_KERNEL(linear_quantized)(const void *const *x, int64_t rows, const plumb_matrix *w,
+                                    int64_t begin, int64_t end, plumb_act *y, int64_t y_stride,
+                                    void *scratch) {
     weight_row row = {.high = scratch};
     row.low = row.high + w->k;
     row.exponent = (int32_t *)(void *)(row.low + w->k);
@@ -156,7 +187,8 @@ bool PLUMB_KERNEL(linear_quantized)(const plumb_quantized_row *x, int64_t rows,
         if (fp8) unpack_fp8(w, n, row);
         else unpack_fp4(w, n, row);
         for (int64_t r = 0; r < rows; r++) {
-            float sum = fp8 ? row_dot(x + r, row, w->k, true) : row_dot(x + r, row, w->k, false);
+            quantized_row q = view(x[r], w->k);
+            float sum = fp8 ? row_dot(&q, row, w->k, true) : row_dot(&q, row, w->k, false);
             finite &= is_finite(sum);
             y[r * y_stride + n] = plumb__store(sum);
         }

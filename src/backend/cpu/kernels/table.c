@@ -6,7 +6,9 @@
 
 const plumb_cpu_kernels PLUMB_KERNEL(cpu_kernels) = {
     .level = PLUMB_STRING(PLUMB_LEVEL),
+    .quantized_row_bytes = PLUMB_KERNEL(quantized_row_bytes),
     .quantize_row = PLUMB_KERNEL(quantize_row),
+    .linear_quantized_scratch = PLUMB_KERNEL(linear_quantized_scratch),
     .linear_quantized = PLUMB_KERNEL(linear_quantized),
     .widen = PLUMB_KERNEL(widen),
     .mean_square = PLUMB_KERNEL(mean_square),
