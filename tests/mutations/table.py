@@ -30,8 +30,8 @@ MUTATIONS = [
           "mixed = mixed + comb[k * COPIES + j] * copy[j];")],
         ORACLE.split(), "comb[j][k] carries copy j into copy k; doubly stochastic either way"),
     one("pre_of_this_sublayer", "src/model/forward.c",
-        "ops->hc_collapse(n->backend, w->h, w->pre, rows,",
-        "ops->hc_collapse(n->backend, w->h, w->pre_next, rows,",
+        "PLUMB_HC * hidden, w->pre + first * PLUMB_HC,",
+        "PLUMB_HC * hidden, w->pre_next + first * PLUMB_HC,",
         "oracle_smooth_test", "a sublayer's input uses the mix that the previous one computed"),
     one("four_sinkhorn_iterations", "src/model/forward.c", "c->sinkhorn_iterations", "4",
         "oracle_smooth_test", "twenty iterations, ending on columns"),
@@ -41,10 +41,10 @@ MUTATIONS = [
 
     # ---- Attention ----------------------------------------------------------------------------
     one("query_norm_per_head", "src/model/attention.c",
-        "    ops->rotate(n->backend, w->query, rows, c->heads,",
-        "    ops->rms_norm(n->backend, w->query, rows * c->heads, c->head_dim, weights->kv_norm,\n"
-        "                  c->norm_eps, w->query);\n"
-        "    ops->rotate(n->backend, w->query, rows, c->heads,",
+        "    ops->rotate(n->backend, query, rows, c->heads,",
+        "    ops->rms_norm(n->backend, query, rows * c->heads, c->head_dim, weights->kv_norm,\n"
+        "                  c->norm_eps, query);\n"
+        "    ops->rotate(n->backend, query, rows, c->heads,",
         "oracle_sublayer_test oracle_smooth_test", "earlier models of the family have this norm"),
     one("window_one_short", KERNELS + "attention.c",
         "position + 1 < a->window ? position + 1 : a->window;",
@@ -59,24 +59,24 @@ MUTATIONS = [
         "int64_t at = position - (n_window - 1) + j;", "int64_t at = position - j;",
         "contract_test",
         "window positions are summed oldest first"),
-    one("no_inverse_rotation", "src/model/attention.c", "w->sine[table], true);",
-        "w->sine[table], false);", "oracle_sublayer_test oracle_smooth_test",
+    one("no_inverse_rotation", "src/model/attention.c", "first * pairs, true);",
+        "first * pairs, false);", "oracle_sublayer_test oracle_smooth_test",
         "the output is rotated back, since keys serve as values"),
     one("yarn_on_plain_layers", "src/model/network.c",
         "plumb__rotary_frequencies(c->rope_theta, NULL,",
         "plumb__rotary_frequencies(c->rope_theta, &yarn,",
         "oracle_smooth_test", "layers without compression rotate without YaRN"),
-    one("output_groups_swapped", "src/model/attention.c", "w->attended + g * width",
-        "w->attended + (c->o_groups - 1 - g) * width", "oracle_sublayer_test oracle_smooth_test",
+    one("output_groups_swapped", "src/model/attention.c", "attended + g * width",
+        "attended + (c->o_groups - 1 - g) * width", "oracle_sublayer_test oracle_smooth_test",
         "each group of heads has its own projection"),
     one("ring_written_before_use", "src/model/attention.c",
-        "    int64_t source = c->kv_source[layer];",
+        "    int64_t source = c->kv_source[layer], row_width",
+        "    int64_t bytes = plumb__window_row_bytes(c->head_dim);\n"
         "    for (int64_t r = 0; r < batch->rows; r++)\n"
-        "        memcpy(state->layer[layer].ring + (state->length + r) % c->window *\n"
-        "                   plumb__window_row_bytes(c->head_dim),\n"
-        "               w->chunk + r * plumb__window_row_bytes(c->head_dim),\n"
-        "               (size_t)plumb__window_row_bytes(c->head_dim));\n"
-        "    int64_t source = c->kv_source[layer];",
+        "        memcpy(batch->state->layer[layer].ring +\n"
+        "                   (batch->state->length + r) % c->window * bytes,\n"
+        "               w->chunk + r * bytes, (size_t)bytes);\n"
+        "    int64_t source = c->kv_source[layer], row_width",
         "session_test state_test", "earlier rows of a chunk still need what later ones displace"),
 
     # ---- Compressor and indexer ------------------------------------------------------------------
@@ -235,4 +235,34 @@ MUTATIONS = [
         "match_added ? encode_template", "match_added || size > 0 ? encode_template",
         "test_tokenizer test_chat_encode test_chat_tokens",
         "what a person writes never becomes a control token"),
+
+    # ---- AVX2 variants -----------------------------------------------------------------------
+    one("avx2_low_plane_dropped", KERNELS + "matvec_avx2.c", "bool low = any_low(x, b);",
+        "bool low = false;", "exact_test kernels_test", "two blocks of a hundred have one", "avx2"),
+    one("avx2_low_plane_of_one_row", KERNELS + "matmul_avx2.c",
+        "if (x[0].has_low[b] | x[1].has_low[b])\n", "if (x[0].has_low[b])\n", "kernels_test",
+        "either row of a pair may have it", "avx2"),
+    one("avx2_power_not_clamped", KERNELS + "quantized_avx2.h",
+        "__m256i e = _mm256_max_epi32(biased, _mm256_setzero_si256());", "__m256i e = biased;",
+        "exact_test kernels_test", "powers below the normal range are zero", "avx2"),
+    one("avx2_halves_swapped", KERNELS + "linear_quantized_avx2.c",
+        "finite &= store(sums[r].total[0], upper, out);",
+        "finite &= store(sums[r].total[1], upper, out);", "kernels_test",
+        "a panel is two vectors of weight rows", "avx2"),
+    one("avx2_tail_block_lost", KERNELS + "matvec_avx2.c",
+        "for (int64_t i = 0; i < count; i++) segment", "for (int64_t i = 0; i + 1 < count; i++) segment",
+        "exact_test kernels_test", "the last chunk may be short", "avx2"),
+    one("avx2_segments_joined", KERNELS + "matmul_avx2.c",
+        "bool ends = (b + count) % PLUMB_BLOCKS_PER_SEGMENT == 0 ||", "bool ends =", "kernels_test",
+        "segments are summed on their own", "avx2"),
+
+    # ---- Rows that a layer may leave out -----------------------------------------------------------
+    one("trapezoid_one_row_short", "src/model/needed_rows.c", "full - (c->window - 1)",
+        "full - (c->window - 2)", "equality_test state_test",
+        "a row reads window - 1 rows before it"),
+    one("trapezoid_forgets_the_ring", "src/model/needed_rows.c", "batch->end - c->window",
+        "batch->end - 1", "state_test equality_test", "later positions read the last window"),
+    one("trapezoid_skips_compressed_keys", "src/model/needed_rows.c",
+        "input = c->is_kv_source[l] ? 0 : key;", "input = key;", "state_test equality_test",
+        "compressed keys are made of every row"),
 ]
