@@ -204,9 +204,11 @@ static void compress_pairs(bench_rows *r, int64_t tokens) {
 }
 
 static void attention(bench_rows *r, int64_t tokens) {
+    enum { POSITION = 1 << 16 }; /* far enough for a full window */
     plumb_attention_args args = {
-        .query = r->query, .heads = HEADS, .dim = HEAD_DIM, .window = WINDOW, .position = 1 << 16,
-        .ring = r->ring, .chunk = r->chunk, .compressed = r->compressed, .selected = r->selected,
+        .query = r->query, .heads = HEADS, .dim = HEAD_DIM, .window = WINDOW, .position = POSITION,
+        .ring = r->ring, .chunk = r->chunk, .chunk_position = POSITION,
+        .compressed = r->compressed, .selected = r->selected,
         .selected_count = r->selected_count, .selected_stride = TOP_K, .sink = r->sink,
         .scale = 0.04419417382415922F, .out = r->attended};
     r->backend->ops->attention(r->backend, &args, tokens);

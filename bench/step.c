@@ -92,7 +92,10 @@ static plumb_status run_once(const step *s, bench_network *network, bench_timed_
     *run = (bench_run){.read_rate = read_rate(s, network)};
     bench_timed_backend_clear(timed);
     watch w = {.timed = timed, .run = run};
+    /* An end at the first row: every layer works on every row, even above the last layer that makes
+     * keys, where a prompt needs a few trailing rows only. */
     plumb_batch batch = {.state = network->state, .tokens = network->tokens, .rows = rows,
+                         .end = network->state->length + 1,
                          .first_logits = rows > 1 ? rows : 0, .sink = ignore_logits, .observe = at_point,
                          .observe_user = &w};
     double start = w.time = bench_now();
