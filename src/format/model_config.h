@@ -1,7 +1,7 @@
 /* config.json as a checked struct (spec: model.md section 1).
  *
  * plumb__config_load refuses what the loader must refuse, naming the field, what was found and what
- * was expected; differences from the released values that the engine can honour are only logged.
+ * was expected; keys that it does not know are only logged.
  * A config that loads is safe to compute with: every later size follows from it. */
 #ifndef PLUMB_FORMAT_MODEL_CONFIG_H
 #define PLUMB_FORMAT_MODEL_CONFIG_H

@@ -1,4 +1,4 @@
-/* Synthetic checkpoints in the released layout (spec: design.md section 2, checkpoint.md).
+/* Synthetic checkpoints in the released layout (docs/checkpoint.md sections 2 to 4).
  *
  * Four small variants for tests and the released geometry, whole or cut to its first layers.  Every
  * byte follows from (variant, options, seed): files are the same on every machine.  A number

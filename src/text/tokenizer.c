@@ -12,7 +12,7 @@
 
 /* ---- Opening ---- */
 
-/* Grounding tags belong to the visible text (spec section 7.3). */
+/* Grounding tags belong to the visible text (tokenizer-and-chat.md section 7.3). */
 static const char *const visible_tags[] = {
     "<｜ref｜>",   "<｜/ref｜>",   "<｜box｜>",     "<｜/box｜>",
     "<｜point｜>", "<｜/point｜>", "<｜polygon｜>", "<｜/polygon｜>",

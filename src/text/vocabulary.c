@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "text/utf8.h"
 
-/* ---- Stand-in characters (spec section 1) ----
+/* ---- Stand-in characters (tokenizer-and-chat.md section 1) ----
  * Bytes that print in Latin-1 stand for themselves; the 68 others take U+0100.. in order. */
 
 static int stand_in_byte(uint32_t c) {

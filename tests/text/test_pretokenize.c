@@ -36,7 +36,7 @@ static bool both_ways(const plumb_text *text, const char *bytes, size_t size, pi
 }
 
 static void spec_pieces(void) {
-    /* '|' between pieces, written by hand from spec section 2. */
+    /* '|' between pieces, written by hand from tokenizer-and-chat.md section 2. */
     static const char *const rows[] = {
         "What| is| |2|+|2|?",
         "123|456|78",

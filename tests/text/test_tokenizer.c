@@ -179,7 +179,7 @@ static void map_from_file(void) {
             "absent");
 }
 
-/* The published ids of spec section 3. */
+/* The published ids of tokenizer-and-chat.md section 3. */
 static void special_ids(void) {
     static const struct {
         const char *text;
