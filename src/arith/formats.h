@@ -39,9 +39,10 @@ PLUMB_FN int32_t plumb__ceil_log2(float t) {
 /* The value times 2^9, always an integer of at most 229,376: what exact block sums add. */
 PLUMB_FN int32_t plumb__e4m3_times512(uint8_t code) {
     int32_t exponent = (code >> 3) & 15;
-    int32_t mantissa = code & 7;
-    int32_t magnitude = exponent == 0 ? mantissa : (8 + mantissa) << (exponent - 1);
-    return (code & 0x80) ? -magnitude : magnitude;
+    int32_t normal = exponent != 0; /* no branches: loops over codes must vectorise */
+    int32_t magnitude = (8 * normal + (code & 7)) << (exponent - normal);
+    int32_t sign = -(code >> 7);
+    return (magnitude ^ sign) - sign;
 }
 PLUMB_FN float plumb__e4m3_decode(uint8_t code) {
     float magnitude = (float)plumb__e4m3_times512(code & 0x7F) * 0x1p-9f;
@@ -75,9 +76,10 @@ PLUMB_FN uint8_t plumb__e4m3_encode(float x) {
 /* Twice the value, an integer of at most 12. */
 PLUMB_FN int32_t plumb__e2m1_times2(uint8_t code) {
     int32_t exponent = (code >> 1) & 3;
-    int32_t mantissa = code & 1;
-    int32_t magnitude = exponent == 0 ? mantissa : (2 + mantissa) << (exponent - 1);
-    return (code & 8) ? -magnitude : magnitude;
+    int32_t normal = exponent != 0;
+    int32_t magnitude = (2 * normal + (code & 1)) << (exponent - normal);
+    int32_t sign = -(code >> 3 & 1);
+    return (magnitude ^ sign) - sign;
 }
 PLUMB_FN float plumb__e2m1_decode(uint8_t code) {
     float magnitude = (float)plumb__e2m1_times2(code & 7) * 0.5f;

@@ -7,6 +7,7 @@
 
 bool plumb__machine_has_avx2_fma(void) {
 #if defined(__x86_64__)
+    /* Every processor with AVX2 has F16C. */
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #else
     return false;

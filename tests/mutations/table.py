@@ -195,14 +195,14 @@ MUTATIONS = [
         "(u + 0x8000u) >> 16", "oracle_units_formats_test contract_test", "ties to even"),
 
     # ---- Levels, threads, guards ----------------------------------------------------------------------
-    one("avx2_differs", KERNELS + "norm_rotate.c", "    float r = 1.0f / plumb__sqrt(mean + eps);\n",
+    one("avx2_differs", KERNELS + "rows.c", "    float r = 1.0f / plumb__sqrt(mean + eps);\n",
         "#ifdef __AVX2__\n"
         "    float r = plumb__float_of(plumb__bits_of(1.0f / plumb__sqrt(mean + eps)) + 1);\n"
         "#else\n"
         "    float r = 1.0f / plumb__sqrt(mean + eps);\n"
         "#endif\n",
         "kernels_test", "one level that is an ulp off", needs="avx2"),
-    one("reads_one_too_far", KERNELS + "norm_rotate.c",
+    one("reads_one_too_far", KERNELS + "rows.c",
         "for (int64_t i = 0; i < width; i++) scratch[i] = plumb__load(x[i]);",
         "for (int64_t i = 0; i <= width; i++) scratch[i] = plumb__load(x[i]);",
         "kernels_test", "a read behind the row"),
@@ -253,7 +253,7 @@ MUTATIONS = [
         "for (int64_t i = 0; i < count; i++) segment", "for (int64_t i = 0; i + 1 < count; i++) segment",
         "exact_test kernels_test", "the last chunk may be short", "avx2"),
     one("avx2_segments_joined", KERNELS + "matmul_avx2.c",
-        "bool ends = (b + count) % PLUMB_BLOCKS_PER_SEGMENT == 0 ||", "bool ends =", "kernels_test",
+        "bool ends = (b + count) % PLUMB_BLOCKS_PER_SEGMENT == 0 ||", "bool ends =", "oracle_units_products_test kernels_test",
         "segments are summed on their own", "avx2"),
 
     # ---- Rows that a layer may leave out -----------------------------------------------------------

@@ -37,6 +37,23 @@ static float softmax(float *score, int64_t keys, float sink) {
     return denominator;
 }
 
+/* sum[d] = fma(p_j, v_j[d], sum[d]) over the tile's keys in order; a few d at a time stay in
+ * registers for all of them. */
+static void add_weighted(const float *tile, int64_t n, const float *p, int64_t dim, float *sum) {
+    enum { STRIP = 32 };
+    int64_t d = 0;
+    for (; d + STRIP <= dim; d += STRIP) {
+        float strip[STRIP];
+        for (int i = 0; i < STRIP; i++) strip[i] = sum[d + i];
+        for (int64_t j = 0; j < n; j++)
+            for (int i = 0; i < STRIP; i++)
+                strip[i] = plumb__fma(p[j], tile[j * dim + d + i], strip[i]);
+        for (int i = 0; i < STRIP; i++) sum[d + i] = strip[i];
+    }
+    for (; d < dim; d++)
+        for (int64_t j = 0; j < n; j++) sum[d] = plumb__fma(p[j], tile[j * dim + d], sum[d]);
+}
+
 /* scratch: tile [TILE][dim], query [heads][dim], numerator [heads][dim], denominator [heads],
  * score [heads][keys]: plumb__attention_scratch. */
 void PLUMB_KERNEL(attention)(const plumb_attention_args *a, int64_t row, int64_t begin,
@@ -61,12 +78,7 @@ void PLUMB_KERNEL(attention)(const plumb_attention_args *a, int64_t row, int64_t
         int64_t n = keys - first < TILE ? keys - first : TILE;
         for (int64_t j = 0; j < n; j++) unpack_key(a, row, n_window, first + j, tile + j * dim);
         for (int64_t h = 0; h < heads; h++)
-            for (int64_t j = 0; j < n; j++) {
-                float p = score[h * keys + first + j];
-                float *sum = numerator + h * dim;
-                for (int64_t d = 0; d < dim; d++)
-                    sum[d] = plumb__fma(p, tile[j * dim + d], sum[d]);
-            }
+            add_weighted(tile, n, score + h * keys + first, dim, numerator + h * dim);
     }
     plumb_act *out = a->out + (row * a->heads + begin) * dim;
     for (int64_t h = 0; h < heads; h++)

@@ -5,14 +5,6 @@
 #include "arith/lanes.h"
 #include "backend/cpu/kernels/kernels.h"
 
-void PLUMB_KERNEL(widen)(const plumb_act *x, int64_t n, float *y) {
-    for (int64_t i = 0; i < n; i++) y[i] = plumb__load(x[i]);
-}
-
-float PLUMB_KERNEL(mean_square)(const float *x, int64_t n) {
-    return plumb__lanes_dot(x, x, n) / (float)n;
-}
-
 /* Row n of the weight as floats: scratch, or the matrix itself when it is float32 already. */
 static const float *weight_row(const plumb_matrix *w, int64_t n, float *scratch) {
     if (w->type == PLUMB_MATRIX_F32) return (const float *)w->codes + n * w->k;

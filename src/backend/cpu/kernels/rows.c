@@ -1,6 +1,15 @@
-/* RMSNorm and rotary embedding of one row (model.md 3.6, 3.7), packing of cache rows. */
+/* Operations on one row: widening, mean of squares, RMSNorm, rotary embedding (model.md 3.6, 3.7),
+ * packing of cache rows. */
 #include "arith/lanes.h"
 #include "backend/cpu/kernels/kernels.h"
+
+void PLUMB_KERNEL(widen)(const plumb_act *x, int64_t n, float *y) {
+    for (int64_t i = 0; i < n; i++) y[i] = plumb__load(x[i]);
+}
+
+float PLUMB_KERNEL(mean_square)(const float *x, int64_t n) {
+    return plumb__lanes_dot(x, x, n) / (float)n;
+}
 
 void PLUMB_KERNEL(rms_norm)(const plumb_act *x, int64_t width, const float *w, float eps,
                             plumb_act *y, float *scratch) {
