@@ -39,7 +39,7 @@ static plumb_status open_parts(plumb_model *model, const plumb_model_options *op
     status = check_memory(model->checkpoint, err);
     if (status == PLUMB_OK)
         status = plumb__token_map_load(model->path, config->vocab, config->engram_folded_vocab,
-                                       &model->token_map, err);
+                                       config->image_id, &model->token_map, err);
     const char *level = plumb__machine_level_from_environment();
     if (status == PLUMB_OK)
         status = plumb__cpu_backend_create(model->threads, level ? level : options->cpu_level,

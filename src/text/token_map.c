@@ -166,8 +166,19 @@ plumb_status plumb__token_map_build(const plumb_text *text, int32_t **map, int64
 
 /* ---- Of a model ---- */
 
-static plumb_status from_tokenizer(const char *path, int64_t vocab, int64_t folded, int32_t **map,
-                                   plumb_error *err) {
+/* The token that every position of an image span carries (checkpoint.md section 7). */
+static plumb_status check_image_token(const plumb_text *text, const char *path, int64_t image_id,
+                                      plumb_error *err) {
+    static const char name[] = "<｜deepseek_image｜>";
+    int32_t id = plumb_text_token_id(text, name);
+    if (id == image_id) return PLUMB_OK;
+    return plumb__fail(err, PLUMB_ERROR_FORMAT, path, name, -1,
+                       id < 0 ? "no such token" : plumb__format("id %d", (int)id).s,
+                       "id %lld, the config's image_token_id", (long long)image_id);
+}
+
+static plumb_status from_tokenizer(const char *path, int64_t vocab, int64_t folded,
+                                   int64_t image_id, int32_t **map, plumb_error *err) {
     plumb_text *text;
     plumb_status status = plumb_text_open(path, &text, err);
     if (status != PLUMB_OK) return status;
@@ -178,7 +189,8 @@ static plumb_status from_tokenizer(const char *path, int64_t vocab, int64_t fold
             plumb__fail(err, PLUMB_ERROR_FORMAT, path, "vocabulary", -1,
                         plumb__format("%lld ids", (long long)size).s, "%lld", (long long)vocab);
     else
-        status = plumb__token_map_build(text, &ids, &found, err);
+        status = check_image_token(text, path, image_id, err);
+    if (status == PLUMB_OK) status = plumb__token_map_build(text, &ids, &found, err);
     if (status == PLUMB_OK && found != folded) {
         free(ids);
         status = plumb__fail(err, PLUMB_ERROR_FORMAT, path, "engram token map", -1,
@@ -242,8 +254,8 @@ done:
     return status;
 }
 
-plumb_status plumb__token_map_load(const char *folder, int64_t vocab, int64_t folded, int32_t **map,
-                                   plumb_error *err) {
+plumb_status plumb__token_map_load(const char *folder, int64_t vocab, int64_t folded,
+                                   int64_t image_id, int32_t **map, plumb_error *err) {
     if (vocab < 1 || vocab > PLUMB_MOST_TOKENS)
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, folder, "vocabulary", -1,
                            plumb__format("%lld ids", (long long)vocab).s, "1..%lld",
@@ -255,7 +267,7 @@ plumb_status plumb__token_map_load(const char *folder, int64_t vocab, int64_t fo
     struct stat st;
     plumb_status status;
     if (stat(path, &st) == 0) {
-        status = from_tokenizer(path, vocab, folded, map, err);
+        status = from_tokenizer(path, vocab, folded, image_id, map, err);
     } else {
         (void)snprintf(path, size, "%s/engram_token_map.i32", folder);
         status = from_file(path, vocab, folded, map, err);

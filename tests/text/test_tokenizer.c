@@ -62,7 +62,7 @@ static void release_map(void) {
         "c60a86322ec17b4142bfef3c57a8d81fb428550cdf487f88a4320cb59fe46481";
     int32_t *map = NULL;
     plumb_error err;
-    T_CHECK(plumb__token_map_load(TEST_DATA "/tokenizer", 129280, 99092, &map, &err) == PLUMB_OK,
+    T_CHECK(plumb__token_map_load(TEST_DATA "/tokenizer", 129280, 99092, 129264, &map, &err) == PLUMB_OK,
             "%s", err.found);
     if (!map) return;
     unsigned char *bytes = malloc(129280 * 4), digest[SHA256_DIGEST_LENGTH];
@@ -84,7 +84,7 @@ static void demo_map(void) {
     int32_t *map = NULL;
     plumb_error err;
     T_CHECK(folded == 3417 && json_array_size(expected) == 4096, "test data");
-    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4096, folded, &map, &err) == PLUMB_OK, "%s",
+    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4096, folded, 4095, &map, &err) == PLUMB_OK, "%s",
             err.found);
     for (size_t i = 0; map && i < json_array_size(expected); i++)
         T_CHECK(map[i] == json_integer_value(json_array_get(expected, i)), "id %zu folds to %d", i,
@@ -96,15 +96,18 @@ static void demo_map(void) {
 static void map_that_does_not_fit(void) {
     int32_t *map = NULL;
     plumb_error err;
-    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4095, 3417, &map, &err) == PLUMB_ERROR_FORMAT,
+    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4095, 3417, 4095, &map, &err) == PLUMB_ERROR_FORMAT,
             "vocabulary");
     T_CHECK(strcmp(err.found, "4096 ids") == 0 && strcmp(err.expected, "4095") == 0, "%s",
             err.found);
-    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4096, 3416, &map, &err) == PLUMB_ERROR_FORMAT,
+    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4096, 3416, 4095, &map, &err) == PLUMB_ERROR_FORMAT,
             "folded");
     T_CHECK(strcmp(err.found, "3417 folded ids") == 0 && strcmp(err.expected, "3416") == 0, "%s",
             err.found);
-    T_CHECK(plumb__token_map_load(DEMO_MODEL, 0, 0, &map, &err) == PLUMB_ERROR_ARGUMENT, "none");
+    T_CHECK(plumb__token_map_load(DEMO_MODEL, 4096, 3417, 4094, &map, &err) == PLUMB_ERROR_FORMAT,
+            "image token");
+    T_CHECK(strcmp(err.found, "id 4095") == 0 && strstr(err.expected, "4094"), "%s", err.found);
+    T_CHECK(plumb__token_map_load(DEMO_MODEL, 0, 0, 0, &map, &err) == PLUMB_ERROR_ARGUMENT, "none");
     T_CHECK(map == NULL, "untouched");
 }
 
@@ -162,7 +165,7 @@ static void map_from_file(void) {
         if (f) fclose(f);
         int32_t *map = NULL;
         plumb_error err = {0};
-        T_CHECK(plumb__token_map_load(BUILD_DIR, 4, rows[i].folded, &map, &err) == rows[i].status,
+        T_CHECK(plumb__token_map_load(BUILD_DIR, 4, rows[i].folded, 3, &map, &err) == rows[i].status,
                 "%s", rows[i].name);
         if (rows[i].status == PLUMB_OK)
             T_CHECK(map && map[0] == 0 && map[1] == 1 && map[2] == 0 && map[3] == 2, "%s",
@@ -175,7 +178,7 @@ static void map_from_file(void) {
     remove(BUILD_DIR "/engram_token_map.i32");
     int32_t *map = NULL;
     plumb_error err;
-    T_CHECK(plumb__token_map_load(BUILD_DIR "/no-such-folder", 4, 3, &map, &err) == PLUMB_ERROR_IO,
+    T_CHECK(plumb__token_map_load(BUILD_DIR "/no-such-folder", 4, 3, 3, &map, &err) == PLUMB_ERROR_IO,
             "absent");
 }
 
