@@ -167,10 +167,13 @@ static plumb_status append(plumb_session *s, const int32_t *tokens, int64_t n, b
     plumb_status status = check_tokens(s, tokens, n, err);
     if (status != PLUMB_OK) return status;
     int64_t start = s->state->length;
+    /* The tokens may be the session's own, from before a rewind, and growing moves them. */
+    bool own = s->tokens && tokens >= s->tokens && tokens < s->tokens + s->token_capacity;
+    int64_t own_offset = own ? tokens - s->tokens : 0;
     int32_t *grown = plumb__grow(s->tokens, &s->token_capacity, start + n, sizeof *grown);
     if (!grown) return plumb__fail_memory(err, "tokens", (size_t)(start + n) * sizeof *grown);
     s->tokens = grown;
-    memcpy(s->tokens + start, tokens, (size_t)n * sizeof *tokens);
+    memmove(s->tokens + start, own ? s->tokens + own_offset : tokens, (size_t)n * sizeof *tokens);
     status = run_to(s, start + n, all_logits, sink, user, err);
     int64_t last = s->n_points > 0 ? s->point[s->n_points - 1].length : 0;
     if (status == PLUMB_OK && (n > 1 || s->state->length - last >= RESUME_DISTANCE)) add_point(s);

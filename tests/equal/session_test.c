@@ -401,9 +401,30 @@ static void sampling(void) {
     plumb_session_destroy(session);
 }
 
+/* A session's own tokens may be given back to it after a rewind: the list must not move under the
+ * call that reads it. */
+static void own_tokens(void) {
+    set_up();
+    plumb_session *session = session_at(NULL, 40);
+    plumb_error err;
+    specimen_must(plumb_session_rewind(session, 10, &err), &err, "rewind");
+    specimen_must(plumb_session_eval(session, plumb_session_tokens(session) + 10, 30, NULL, &err),
+                  &err, "eval");
+    /* And once more, appended: the list has to grow. */
+    for (int i = 0; i < 4; i++)
+        specimen_must(plumb_session_eval(session, plumb_session_tokens(session), 40, NULL, &err),
+                      &err, "eval");
+    for (int64_t p = 0; p < 200; p++)
+        T_CHECK(plumb_session_tokens(session)[p] == tiny.tokens[p % 40], "token %" PRId64, p);
+    specimen_must(plumb_session_rewind(session, 40, &err), &err, "rewind");
+    check_goes_on(session, 40, tiny.count, "own tokens");
+    plumb_session_destroy(session);
+}
+
 T_MAIN({"context_overflow", context_overflow}, {"token_out_of_range", token_out_of_range},
        {"nothing_to_do", nothing_to_do}, {"rewind_arguments", rewind_arguments},
        {"session_options", session_options}, {"cancel_by_progress", cancel_by_progress},
        {"cancel_by_sink", cancel_by_sink}, {"cancel_a_rewind", cancel_a_rewind},
        {"model_info", model_info}, {"open_garbage", open_garbage},
-       {"larger_than_memory", larger_than_memory}, {"sampling", sampling})
+       {"larger_than_memory", larger_than_memory}, {"sampling", sampling},
+       {"own_tokens", own_tokens})
