@@ -85,8 +85,8 @@ static void attend(plumb_network *n, const plumb_batch *batch, int64_t first, in
         .ring = batch->state->layer[layer].ring, .chunk = w->chunk,
         .chunk_position = batch->state->length,
         .compressed = source >= 0 ? batch->state->layer[source].compressed : NULL,
-        .selected = w->selected + first * c->index_topk,
-        .selected_count = w->selected_count + first, .selected_stride = c->index_topk,
+        .selected = w->selected + first * n->top_k,
+        .selected_count = w->selected_count + first, .selected_stride = n->top_k,
         .sink = n->weights.layer[layer].sink, .scale = n->attention_scale,
         .out = w->attended + first * row_width};
     ops->attention(n->backend, &args, rows);

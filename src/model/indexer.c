@@ -85,11 +85,11 @@ void plumb__index(plumb_network *n, const plumb_batch *batch, int64_t layer, int
         .query = w->index_query_packed, .weight = w->index_weight,
         .keys = batch->state->layer[c->kv_source[layer]].index_keys, .heads = c->index_heads,
         .dim = c->index_dim, .position = batch->state->length + first, .ratio = c->ratio[layer],
-        .top_k = c->index_topk, .selected = w->selected + first * c->index_topk,
+        .top_k = n->top_k, .selected = w->selected + first * n->top_k,
         .selected_count = w->selected_count + first,
         .build_pool = layer == c->candidate_source,
         .use_pool = c->candidate_source >= 0 && layer > c->candidate_source,
-        .pool_blocks = c->candidate_blocks, .block_size = c->candidate_block_size,
-        .pool = w->pool + first * c->candidate_blocks, .pool_count = w->pool_count + first};
+        .pool_blocks = n->pool_blocks, .block_size = c->candidate_block_size,
+        .pool = w->pool + first * n->pool_blocks, .pool_count = w->pool_count + first};
     ops->index_select(n->backend, &args, rows);
 }

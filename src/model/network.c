@@ -32,6 +32,8 @@ static plumb_status check_shapes(const plumb_checkpoint *checkpoint, plumb_error
     return PLUMB_OK;
 }
 
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
 static plumb_status make_rotary(plumb_network *n, plumb_error *err) {
     const plumb_model_config *c = n->config;
     for (int table = 0; table < 2; table++) {
@@ -57,6 +59,8 @@ plumb_status plumb__network_open(const plumb_checkpoint *checkpoint, plumb_backe
     n->attention_scale = inverse_root(c->head_dim);
     n->index_factor = inverse_root(c->index_dim * c->index_heads);
     n->hidden_factor = inverse_root(c->hidden);
+    n->top_k = least(c->index_topk, c->max_positions);
+    n->pool_blocks = least(c->candidate_blocks, c->max_positions / c->candidate_block_size + 1);
     plumb_status status = check_shapes(checkpoint, err);
     if (status == PLUMB_OK) status = make_rotary(n, err);
     for (int i = 0; status == PLUMB_OK && i < c->engram_layers; i++)

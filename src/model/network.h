@@ -39,8 +39,8 @@ typedef struct plumb_workspace {
     uint8_t *index_query_packed;
     plumb_act *index_proj;     /* [rows][index_heads] */
     float *index_weight;       /* [rows][index_heads] */
-    int32_t *selected, *selected_count; /* [rows][index_topk], [rows]: of the latest index source */
-    int32_t *pool, *pool_count;         /* [rows][candidate_blocks], [rows] */
+    int32_t *selected, *selected_count; /* [rows][top_k], [rows]: of the latest index source */
+    int32_t *pool, *pool_count;         /* [rows][pool_blocks], [rows] */
     float *router_logits;      /* [rows][experts] */
     int32_t *expert_ids;       /* [rows][k] */
     float *expert_weights;     /* [rows][k] */
@@ -79,6 +79,7 @@ struct plumb_network {
     plumb_engram_hash engram[PLUMB_MAX_ENGRAM_LAYERS];
     float *frequency[2];       /* [rope_dim/2]: plain, YaRN */
     float attention_scale, index_factor, hidden_factor; /* fl32 constants of docs/arithmetic.md */
+    int64_t top_k, pool_blocks; /* the config's, or all there can be if that is less */
     plumb_workspace work;
 };
 

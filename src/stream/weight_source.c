@@ -17,7 +17,7 @@ struct plumb_weight_source {
     resident_expert *experts; /* [layers][experts] */
     const plumb_tensor *embed;
     const plumb_tensor *table[PLUMB_MAX_ENGRAM_LAYERS], *table_scale[PLUMB_MAX_ENGRAM_LAYERS];
-    int64_t resident_bytes;
+    _Atomic int64_t resident_bytes; /* anyone may ask while experts come in */
 };
 
 void plumb__source_close(plumb_weight_source *source) {
