@@ -1,4 +1,8 @@
-/* Temporary files stand beside their final names, so that a rename never crosses a file system. */
+/* Temporary files stand beside their final names, so that a rename never crosses a file system.
+ *
+ * The folder itself is the lock: it needs no file that could be left behind, and a killed run gives
+ * it up.  Where the file system has no such locks, temporary files still belong to who made them:
+ * none is opened that exists, and none of another run is removed. */
 #include "synth/output_folder.h"
 
 #include <dirent.h>
@@ -8,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -47,9 +52,9 @@ static bool is_leftover(const char *name) {
     return size > ending && !strcmp(name + size - ending, temporary_ending);
 }
 
-/* Refuses a folder with files in it, unless `force`; what a killed run left does not count, and is
- * removed. */
-static plumb_status clear_folder(const char *folder, bool force, plumb_error *err) {
+/* Refuses a folder with files in it, unless `force`.  What a killed run left does not count; it is
+ * removed if the folder is locked, since only then is it known that the run is over. */
+static plumb_status clear_folder(const char *folder, bool force, bool locked, plumb_error *err) {
     DIR *directory = opendir(folder);
     if (!directory) return fail_system(err, folder, "opendir", -1, "a folder");
     plumb_status status = PLUMB_OK;
@@ -61,28 +66,49 @@ static plumb_status clear_folder(const char *folder, bool force, plumb_error *er
                              "an empty folder, or permission to replace its files");
     }
     rewinddir(directory);
-    for (struct dirent *entry; status == PLUMB_OK && (entry = readdir(directory));)
+    for (struct dirent *entry; status == PLUMB_OK && locked && (entry = readdir(directory));)
         if (is_leftover(entry->d_name) && unlinkat(dirfd(directory), entry->d_name, 0))
             status = fail_system(err, folder, entry->d_name, -1, "a leftover that can be removed");
     (void)closedir(directory);
     return status;
 }
 
-plumb_status plumb__output_open(plumb__output *output, const char *folder, bool force,
-                                plumb_error *err) {
-    *output = (plumb__output){.folder = folder, .fd = -1};
+/* One writer at a time.  The lock ends with the descriptor. */
+static plumb_status lock_folder(plumb__output *output, bool *locked, plumb_error *err) {
+    const char *folder = output->folder;
+    output->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (output->folder_fd < 0) return fail_system(err, folder, "open", -1, "a folder");
+    *locked = flock(output->folder_fd, LOCK_EX | LOCK_NB) == 0;
+    if (!*locked && errno == EWOULDBLOCK)
+        return plumb__fail(err, PLUMB_ERROR_IO, folder, "folder", -1,
+                           "another run that is writing there", "a folder of its own");
+    return PLUMB_OK;
+}
+
+static plumb_status open_folder(plumb__output *output, bool force, plumb_error *err) {
+    const char *folder = output->folder;
     plumb_status status = make_parents(folder, err);
     if (status != PLUMB_OK) return status;
-    if (mkdir(folder, 0777) == 0) {
-        output->made_folder = true;
-        return PLUMB_OK;
-    }
-    if (errno != EEXIST) return fail_system(err, folder, "mkdir", -1, "a folder that can be made");
+    bool made = mkdir(folder, 0777) == 0, locked = false;
+    if (!made && errno != EEXIST)
+        return fail_system(err, folder, "mkdir", -1, "a folder that can be made");
     struct stat found;
     if (stat(folder, &found)) return fail_system(err, folder, "stat", -1, "a folder");
     if (!S_ISDIR(found.st_mode))
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, folder, "folder", -1, "a file", "a folder");
-    return clear_folder(folder, force, err);
+    status = lock_folder(output, &locked, err);
+    if (status != PLUMB_OK) return status;
+    /* Another run may have come between making and locking, and gone: looking never hurts. */
+    output->made_folder = made;
+    return clear_folder(folder, force, locked, err);
+}
+
+plumb_status plumb__output_open(plumb__output *output, const char *folder, bool force,
+                                plumb_error *err) {
+    *output = (plumb__output){.folder = folder, .folder_fd = -1, .fd = -1};
+    plumb_status status = open_folder(output, force, err);
+    if (status != PLUMB_OK) plumb__output_close(output);
+    return status;
 }
 
 plumb_status plumb__output_check_room(const plumb__output *output, int64_t bytes,
@@ -118,9 +144,15 @@ plumb_status plumb__output_create(plumb__output *output, const char *name, plumb
         free(file.path);
         return plumb__fail_memory(err, name, strlen(output->folder));
     }
+    output->fd = open(file.temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (output->fd < 0) {
+        plumb_status status = fail_system(err, file.temporary, "open", -1, "a new file");
+        free(file.temporary);
+        free(file.path);
+        return status;
+    }
+    /* Only now, since whatever is in the list is removed when the work fails. */
     files[output->count++] = file;
-    output->fd = open(file.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (output->fd < 0) return fail_system(err, file.temporary, "open", -1, "a new file");
     return PLUMB_OK;
 }
 
@@ -162,15 +194,23 @@ plumb_status plumb__output_finish(plumb__output *output, plumb_error *err) {
 
 /* ---- All of them ---------------------------------------------------------------------------- */
 
-/* Renames outlive a power cut once the folder itself is on the disk. */
-static void sync_folder(const char *folder) {
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    (void)fsync(fd);
-    (void)close(fd);
+/* Looks for whatever could stop a rename, while the old files are still there. */
+static plumb_status check_renames(const plumb__output *output, plumb_error *err) {
+    struct stat found;
+    for (int64_t i = 0; i < output->count; i++) {
+        const plumb__output_file *file = &output->files[i];
+        if (lstat(file->temporary, &found))
+            return fail_system(err, file->temporary, "lstat", -1, "the file written before");
+        if (lstat(file->path, &found) == 0 && S_ISDIR(found.st_mode))
+            return plumb__fail(err, PLUMB_ERROR_IO, file->path, "rename", -1, "a folder",
+                               "nothing, or a file to replace");
+    }
+    return PLUMB_OK;
 }
 
 plumb_status plumb__output_commit(plumb__output *output, plumb_error *err) {
+    plumb_status ready = check_renames(output, err);
+    if (ready != PLUMB_OK) return ready;
     /* Replacing a checkpoint: its last files go first, so that old and new never open as one. */
     for (int64_t i = output->count - 1; i >= 0; i--)
         if (unlink(output->files[i].path) && errno != ENOENT)
@@ -183,7 +223,8 @@ plumb_status plumb__output_commit(plumb__output *output, plumb_error *err) {
             return status;
         }
     }
-    sync_folder(output->folder);
+    /* Renames outlive a power cut once the folder itself is on the disk. */
+    (void)fsync(output->folder_fd);
     for (int64_t i = 0; i < output->count; i++) {
         free(output->files[i].temporary);
         free(output->files[i].path);
@@ -202,5 +243,6 @@ void plumb__output_close(plumb__output *output) {
     }
     free(output->files);
     if (output->made_folder) (void)rmdir(output->folder);
-    *output = (plumb__output){.fd = -1};
+    if (output->folder_fd >= 0) (void)close(output->folder_fd); /* and with it the lock */
+    *output = (plumb__output){.folder_fd = -1, .fd = -1};
 }

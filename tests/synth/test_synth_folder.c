@@ -171,6 +171,101 @@ static void room(void) {
     T_CHECK(access(ROOT "/room", F_OK) != 0, "the folder was made for nothing");
 }
 
+/* ---- Two runs -------------------------------------------------------------------------------- */
+
+static void put(plumb__output *output, const char *name, const char *text) {
+    plumb_error err = {0};
+    plumb_status status = plumb__output_create(output, name, &err);
+    if (status == PLUMB_OK)
+        status = plumb__output_write(output, 0, text, (int64_t)strlen(text), &err);
+    if (status == PLUMB_OK) status = plumb__output_finish(output, &err);
+    T_CHECK(status == PLUMB_OK, "%s: %s: %s", name, err.field, err.found);
+}
+
+static bool holds(const char *path, const char *text) {
+    char found[64] = "";
+    FILE *file = fopen(path, "r");
+    if (!file) return false;
+    size_t size = fread(found, 1, sizeof found - 1, file);
+    fclose(file);
+    return size == strlen(text) && !strcmp(found, text);
+}
+
+/* A second output on the same folder is refused, and harms neither what the first is writing nor
+ * what was there. */
+static void two_at_once(void) {
+    static const char folder[] = ROOT "/shared";
+    for (int force = 0; force < 2; force++) {
+        plumb__output first, second;
+        plumb_error err = {0};
+        remove_folder(folder);
+        if (force) {
+            mkdir(folder, 0777);
+            write_file(ROOT "/shared/config.json");
+        }
+        T_CHECK(plumb__output_open(&first, folder, force, &err) == PLUMB_OK, "%s", err.found);
+        put(&first, "shard", "of the first");
+        T_CHECK(plumb__output_open(&second, folder, force, &err) == PLUMB_ERROR_IO, "refused");
+        T_CHECK(!strcmp(err.file, folder) && strstr(err.found, "another run"), "%s", err.found);
+        plumb__output_close(&second);
+        plumb_synth_options options = tiny_in(folder);
+        options.force = force;
+        T_CHECK(plumb__synth_write(&options, &err) == PLUMB_ERROR_IO, "a whole run");
+        T_CHECK(files_in(folder) == 1 + force, "%d files", files_in(folder));
+        if (force) T_CHECK(holds(ROOT "/shared/config.json", "kept"), "the old checkpoint");
+        put(&first, "config.json", "new");
+        T_CHECK(plumb__output_commit(&first, &err) == PLUMB_OK, "%s", err.found);
+        plumb__output_close(&first);
+        T_CHECK(holds(ROOT "/shared/shard", "of the first"), "shard");
+        T_CHECK(holds(ROOT "/shared/config.json", "new"), "config");
+        T_CHECK(files_in(folder) == 2, "%d files", files_in(folder));
+        /* The lock went with the first output. */
+        T_CHECK(plumb__output_open(&second, folder, true, &err) == PLUMB_OK, "%s", err.found);
+        plumb__output_close(&second);
+        T_CHECK(files_in(folder) == 2, "%d files", files_in(folder));
+    }
+    remove_folder(folder);
+}
+
+/* As on a file system without locks, where another run may come after the folder was cleared. */
+static void temporary_of_another(void) {
+    static const char folder[] = ROOT "/foreign", foreign[] = ROOT "/foreign/shard.plumb-partial";
+    plumb__output output;
+    plumb_error err = {0};
+    remove_folder(folder);
+    T_CHECK(plumb__output_open(&output, folder, false, &err) == PLUMB_OK, "%s", err.found);
+    write_file(foreign);
+    T_CHECK(plumb__output_create(&output, "shard", &err) == PLUMB_ERROR_IO, "it exists");
+    T_CHECK(!strcmp(err.file, foreign), "%s", err.file);
+    plumb__output_close(&output);
+    T_CHECK(holds(foreign, "kept"), "neither emptied nor removed");
+    remove_folder(folder);
+}
+
+/* A commit that cannot succeed leaves the old files alone. */
+static void commit_refused(void) {
+    static const char folder[] = ROOT "/refused", in_the_way[] = ROOT "/refused/shard";
+    for (int lost = 0; lost < 2; lost++) {
+        plumb__output output;
+        plumb_error err = {0};
+        remove_folder(folder);
+        mkdir(folder, 0777);
+        write_file(ROOT "/refused/config.json");
+        T_CHECK(plumb__output_open(&output, folder, true, &err) == PLUMB_OK, "%s", err.found);
+        put(&output, "shard", "new");
+        put(&output, "config.json", "new");
+        int made = lost ? unlink(ROOT "/refused/shard.plumb-partial") : mkdir(in_the_way, 0777);
+        T_CHECK(made == 0, "the obstacle");
+        T_CHECK(plumb__output_commit(&output, &err) == PLUMB_ERROR_IO, "%d", lost);
+        T_CHECK(strstr(err.file, in_the_way), "%s", err.file);
+        plumb__output_close(&output);
+        T_CHECK(holds(ROOT "/refused/config.json", "kept"), "the old checkpoint");
+        if (!lost) rmdir(in_the_way);
+        T_CHECK(files_in(folder) == 1, "%d files", files_in(folder));
+    }
+    remove_folder(folder);
+}
+
 static void options_that_do_not_fit(void) {
     static const struct {
         plumb_synth_variant variant;
@@ -200,4 +295,6 @@ static void options_that_do_not_fit(void) {
 
 T_MAIN({"full_folder", full_folder}, {"leftovers", leftovers}, {"cancelled", cancelled},
        {"progress", progress}, {"failing_write", failing_write}, {"room", room},
+       {"two_at_once", two_at_once}, {"temporary_of_another", temporary_of_another},
+       {"commit_refused", commit_refused},
        {"options_that_do_not_fit", options_that_do_not_fit})
