@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "format/checkpoint_index.h"
-#include "format/file.h"
 #include "format/safetensors.h"
 #include "format/tensor_table.h"
 

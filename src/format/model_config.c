@@ -2,7 +2,7 @@
 #include "format/model_config.h"
 
 #include "base/error.h"
-#include "format/file.h"
+#include "base/file.h"
 #include "format/model_config_fields.h"
 
 #include <jansson.h>

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "format/file.h"
+#include "base/file.h"
 #include "format/json_scan.h"
 
 #include <stdlib.h>

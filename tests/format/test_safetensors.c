@@ -1,8 +1,8 @@
 /* Shard headers, good and hostile.  Each bad header must be refused at the right byte, in the name
  * of the right tensor. */
+#include "base/file.h"
 #include "fixture.h"
 #include "format/checkpoint_index.h"
-#include "format/file.h"
 #include "format/safetensors.h"
 #include "t.h"
 

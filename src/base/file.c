@@ -1,5 +1,5 @@
 /* Reading files.  pread, so that threads may share a descriptor. */
-#include "format/file.h"
+#include "base/file.h"
 
 #include "base/error.h"
 

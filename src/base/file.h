@@ -1,6 +1,6 @@
 /* Reading files: whole small ones, and ranges of large ones. */
-#ifndef PLUMB_FORMAT_FILE_H
-#define PLUMB_FORMAT_FILE_H
+#ifndef PLUMB_BASE_FILE_H
+#define PLUMB_BASE_FILE_H
 
 #include "plumb.h"
 
