@@ -78,23 +78,40 @@ plumb_status cli_parse_ids(const char *text, size_t size, const char *source, in
     return PLUMB_OK;
 }
 
+/* The name to write under: a symbolic link stays and the file that it leads to is replaced. */
+static plumb_status resolve(const char *path, char **resolved, plumb_error *err) {
+    struct stat info;
+    bool there = lstat(path, &info) == 0;
+    bool link = there && S_ISLNK(info.st_mode);
+    if (link) {
+        *resolved = realpath(path, NULL);
+        if (*resolved == NULL) return fail_errno(err, path, "a link that leads to a file");
+        there = stat(*resolved, &info) == 0;
+    } else {
+        *resolved = strdup(path);
+        if (*resolved == NULL) return plumb__fail_memory(err, path, strlen(path) + 1);
+    }
+    if (!there || S_ISREG(info.st_mode)) return PLUMB_OK;
+    free(*resolved);
+    *resolved = NULL;
+    return plumb__fail(err, PLUMB_ERROR_IO, path, NULL, -1, "something that is no plain file",
+                       "a new file or one to replace");
+}
+
 plumb_status cli_new_file_open(const char *path, cli_new_file *file, plumb_error *err) {
     *file = (cli_new_file){0};
-    struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return plumb__fail(err, PLUMB_ERROR_IO, path, NULL, -1, "something that is no plain file",
-                           "a new file or one to replace");
-    size_t size = strlen(path) + 32;
-    file->path = strdup(path);
+    plumb_status status = resolve(path, &file->path, err);
+    if (status != PLUMB_OK) return status;
+    size_t size = strlen(file->path) + 32;
     file->temporary = malloc(size);
-    if (file->path == NULL || file->temporary == NULL) {
+    if (file->temporary == NULL) {
         cli_new_file_abandon(file);
         return plumb__fail_memory(err, path, size);
     }
-    snprintf(file->temporary, size, "%s.%ld.part", path, (long)getpid());
+    snprintf(file->temporary, size, "%s.%ld.part", file->path, (long)getpid());
     file->stream = fopen(file->temporary, "wbx");
     if (file->stream != NULL) return PLUMB_OK;
-    plumb_status status = fail_errno(err, file->temporary, "a file that can be created");
+    status = fail_errno(err, file->temporary, "a file that can be created");
     /* Not ours to remove. */
     free(file->temporary);
     file->temporary = NULL;

@@ -25,7 +25,8 @@ typedef struct cli_new_file {
     char *path, *temporary;
 } cli_new_file;
 
-/* Refuses a path that exists and is not a regular file: the final rename would replace a device. */
+/* A symbolic link is followed, so that it stays and its file is replaced.  Refuses what exists and
+ * is not a regular file: the final rename would replace a device. */
 PLUMB_MUST_CHECK plumb_status cli_new_file_open(const char *path, cli_new_file *file,
                                                 plumb_error *err);
 /* Makes the file appear under its name; on failure nothing is left behind. */
