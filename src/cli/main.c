@@ -3,6 +3,7 @@
 #include "cli/help.h"
 #include "cli/output.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +40,18 @@ static int run(int argc, char **argv) {
     return status;
 }
 
+/* A standard stream that the caller closed would give its number to the next file opened, and a
+ * weight shard would be read as a prompt.  Its stand-in keeps the number and behaves as closed:
+ * input has ended, output takes nothing. */
+static bool hold_standard_streams(void) {
+    static const int mode[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode[fd]) != fd) return false;
+    return true;
+}
+
 int main(int argc, char **argv) {
+    if (!hold_standard_streams()) return CLI_FAILED;
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, see output.h */
     return cli_output_finish(run(argc, argv));
 }
