@@ -55,7 +55,7 @@ int cli_run_synth(const cli_options *options) {
     if (m.shown >= 0) fprintf(stderr, "\r\033[K");
     if (status == PLUMB_ERROR_CANCELLED) {
         cli_complain(options, "interrupted; what was written is removed");
-        return CLI_FAILED;
+        return CLI_INTERRUPTED;
     }
     return status == PLUMB_OK ? CLI_OK : cli_report(options, &err);
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 
 #include <errno.h>
@@ -11,7 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A wait for a pipe that a signal ended is no fault of the pipe. */
 static plumb_status fail_errno(plumb_error *err, const char *path, const char *expected) {
+    if (errno == EINTR && cli_interrupted())
+        return plumb__fail(err, PLUMB_ERROR_CANCELLED, path, NULL, -1, NULL, NULL);
     return plumb__fail(err, PLUMB_ERROR_IO, path, NULL, -1, strerror(errno), "%s", expected);
 }
 
@@ -29,7 +33,10 @@ static plumb_status read_stream(FILE *stream, const char *name, char **bytes, si
         buffer = grown;
         size_t got = fread(buffer + used, 1, 65535, stream);
         used += got;
-        if (got == 0 || used > CLI_MOST_INPUT_BYTES) break;
+        if (ferror(stream) && errno == EINTR && !cli_interrupted())
+            clearerr(stream);
+        else if (got == 0 || used > CLI_MOST_INPUT_BYTES)
+            break;
     }
     if (ferror(stream) || used > CLI_MOST_INPUT_BYTES) {
         plumb_status status = ferror(stream)

@@ -1,13 +1,13 @@
-/* A signal handler can reach only what is global; this flag is all of it. */
+/* A signal handler can reach only what is global; these flags are all of it. */
 #include "cli/interrupt.h"
 
 #include <signal.h>
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted, asked_to_end;
 
 static void note(int signal_number) {
-    (void)signal_number;
     interrupted = 1;
+    if (signal_number != SIGINT) asked_to_end = 1;
 }
 
 void cli_interrupt_catch(void) {
@@ -16,12 +16,20 @@ void cli_interrupt_catch(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    struct sigaction present;
+    /* nohup: whoever wants the work to outlive the terminal has had SIGHUP ignored. */
+    if (sigaction(SIGHUP, NULL, &present) == 0 && present.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
 }
 
 bool cli_interrupted(void) {
     return interrupted != 0;
 }
 
+bool cli_asked_to_end(void) {
+    return asked_to_end != 0;
+}
+
 void cli_interrupt_clear(void) {
-    interrupted = 0;
+    interrupted = asked_to_end;
 }

@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-void cli_interrupt_catch(void); /* from now on SIGINT and SIGTERM only set the flag */
+void cli_interrupt_catch(void); /* from now on SIGINT, SIGTERM and SIGHUP only set flags */
 bool cli_interrupted(void);
-void cli_interrupt_clear(void);
+bool cli_asked_to_end(void);    /* by SIGTERM or SIGHUP: the whole program is meant */
+void cli_interrupt_clear(void); /* forgets Ctrl-C; a request to end stays */
 
 #endif

@@ -53,5 +53,6 @@ static bool hold_standard_streams(void) {
 int main(int argc, char **argv) {
     if (!hold_standard_streams()) return CLI_FAILED;
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, see output.h */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file as large as the limit allows: EFBIG */
     return cli_output_finish(run(argc, argv));
 }
