@@ -37,37 +37,33 @@ static void fail(talk *t, const plumb_error *err) {
 
 /* ---- Messages of several lines ---- */
 
-static bool append(talk *t, const char *bytes, size_t size) {
-    void *grown = NULL;
-    if (t->size + (int64_t)size < CLI_MOST_INPUT_BYTES)
-        grown = plumb__grow(t->message, &t->capacity, t->size + (int64_t)size + 1, 1);
-    if (grown == NULL) {
-        plumb_error err = {0};
-        (void)plumb__fail(&err, PLUMB_ERROR_MEMORY, NULL, "message", -1, "more bytes", "below %d",
-                          CLI_MOST_INPUT_BYTES);
-        fail(t, &err);
-        return false;
-    }
+static plumb_status append(talk *t, const char *bytes, size_t size, plumb_error *err) {
+    int64_t total = t->size + (int64_t)size;
+    if (total > CLI_MOST_LINE_BYTES)
+        return plumb__fail(err, PLUMB_ERROR_IO, NULL, "message", -1, "a longer one",
+                           "at most %d bytes", CLI_MOST_LINE_BYTES);
+    void *grown = plumb__grow(t->message, &t->capacity, total + 1, 1);
+    if (grown == NULL) return plumb__fail_memory(err, "message", (size_t)total + 1);
     t->message = grown;
     memcpy(t->message + t->size, bytes, size);
-    t->size += (int64_t)size;
+    t->size = total;
     t->message[t->size] = '\0';
-    return true;
+    return PLUMB_OK;
 }
 
 /* A line and those that its trailing backslashes join to it. */
-static cli_line_status read_message(talk *t) {
+static cli_line_status read_message(talk *t, plumb_error *err) {
     const char *prompt = "> ";
     t->size = 0;
     for (;;) {
         const char *line;
         size_t size;
-        cli_line_status status = cli_line_input_read(t->input, prompt, &line, &size);
+        cli_line_status status = cli_line_input_read(t->input, prompt, &line, &size, err);
         if (status != CLI_LINE_READ) return status;
         bool goes_on = size > 0 && line[size - 1] == '\\';
-        if (!append(t, line, size - goes_on)) return CLI_LINE_END;
+        if (append(t, line, size - goes_on, err) != PLUMB_OK) return CLI_LINE_FAILED;
         if (!goes_on) break;
-        if (!append(t, "\n", 1)) return CLI_LINE_END;
+        if (append(t, "\n", 1, err) != PLUMB_OK) return CLI_LINE_FAILED;
         prompt = ". ";
     }
     cli_line_input_remember(t->input, t->message);
@@ -76,15 +72,18 @@ static cli_line_status read_message(talk *t) {
 
 /* ---- Commands ---- */
 
+/* After an interruption: in a pipe Ctrl-C means the whole run; at a terminal, this answer. */
+static void stop_if_asked(talk *t) {
+    if (isatty(STDIN_FILENO) && !cli_asked_to_end()) return;
+    t->status = CLI_INTERRUPTED;
+    t->leave = true;
+}
+
 static void send(talk *t, const char *message, size_t size) {
     cli_interrupt_clear();
     int status = cli_chat_turn(&t->chat, message, size);
     if (status == CLI_FAILED) t->status = CLI_FAILED;
-    /* In a pipe Ctrl-C means the whole run; at a terminal, this answer. */
-    if (status == CLI_INTERRUPTED && !isatty(STDIN_FILENO)) {
-        t->status = CLI_INTERRUPTED;
-        t->leave = true;
-    }
+    if (status == CLI_INTERRUPTED) stop_if_asked(t);
     if (!cli_output_flush()) t->leave = true;
 }
 
@@ -123,19 +122,33 @@ static void run_seed(talk *t, const char *argument) {
         cli_complain(options_of(t), "/seed: found '%s', expected a whole number", argument);
 }
 
-static void run_paste(talk *t, const char *argument) {
-    (void)argument;
+/* The lines up to /end or the end of input. */
+static cli_line_status read_pasted(talk *t, plumb_error *err) {
     t->size = 0;
     for (;;) {
         const char *line;
         size_t size;
-        cli_line_status status = cli_line_input_read(t->input, "", &line, &size);
-        if (status == CLI_LINE_INTERRUPTED) return;
-        if (status == CLI_LINE_END || (size == 4 && memcmp(line, "/end", 4) == 0)) break;
-        if (t->size > 0 && !append(t, "\n", 1)) return;
-        if (!append(t, line, size)) return;
+        cli_line_status status = cli_line_input_read(t->input, "", &line, &size, err);
+        if (status == CLI_LINE_END) return CLI_LINE_READ;
+        if (status != CLI_LINE_READ) return status;
+        if (size == 4 && memcmp(line, "/end", 4) == 0) return CLI_LINE_READ;
+        if (t->size > 0 && append(t, "\n", 1, err) != PLUMB_OK) return CLI_LINE_FAILED;
+        if (append(t, line, size, err) != PLUMB_OK) return CLI_LINE_FAILED;
     }
-    if (t->size > 0) send(t, t->message, (size_t)t->size);
+}
+
+static void run_paste(talk *t, const char *argument) {
+    (void)argument;
+    plumb_error err = {0};
+    cli_line_status status = read_pasted(t, &err);
+    if (status == CLI_LINE_FAILED) {
+        fail(t, &err);
+        t->leave = true;
+    } else if (status == CLI_LINE_INTERRUPTED) {
+        stop_if_asked(t);
+    } else if (t->size > 0) {
+        send(t, t->message, (size_t)t->size);
+    }
 }
 
 static void run_stats(talk *t, const char *argument) {
@@ -194,12 +207,16 @@ static int converse(talk *t) {
     bool asked_to_leave = false; /* Ctrl-C came at the prompt */
     while (!t->leave) {
         cli_interrupt_clear();
-        cli_line_status status = read_message(t);
-        if (status == CLI_LINE_END || (status == CLI_LINE_INTERRUPTED && asked_to_leave)) break;
+        plumb_error err = {0};
+        cli_line_status status = read_message(t, &err);
+        if (status == CLI_LINE_FAILED) fail(t, &err);
+        if (status == CLI_LINE_END || status == CLI_LINE_FAILED ||
+            (status == CLI_LINE_INTERRUPTED && asked_to_leave))
+            break;
         asked_to_leave = status == CLI_LINE_INTERRUPTED;
         if (asked_to_leave) {
-            if (!isatty(STDIN_FILENO)) return CLI_INTERRUPTED;
-            fprintf(stderr, "\n(Ctrl-C again or Ctrl-D leaves)\n");
+            stop_if_asked(t);
+            if (!t->leave) fprintf(stderr, "\n(Ctrl-C again or Ctrl-D leaves)\n");
         } else if (t->message[0] == '/' && t->message[1] != '/') {
             run_command(t, t->message + 1);
         } else if (t->size > 0) {

@@ -4,6 +4,8 @@
  * signal, in some versions without end, and Ctrl-C would be lost. */
 #include "cli/line_input.h"
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "cli/interrupt.h"
 
 #include <errno.h>
@@ -22,8 +24,10 @@ struct cli_line_input {
     EditLine *editor; /* NULL: a pipe or file */
     History *history;
     const char *prompt;
-    char *line; /* of getline */
-    size_t capacity;
+    char *line; /* (size) without an editor, growing */
+    int64_t size, capacity;
+    int64_t typed; /* characters that the editor took since its prompt */
+    int error;     /* errno of a read that failed in the editor */
 };
 
 static char *show_prompt(EditLine *editor) {
@@ -34,14 +38,22 @@ static char *show_prompt(EditLine *editor) {
 
 /* Reads one character (UTF-8, by the locale) for the editor: 1 read, 0 end, -1 interrupted. */
 static int read_character(EditLine *editor, wchar_t *character) {
-    (void)editor;
+    cli_line_input *input = NULL;
+    el_get(editor, EL_CLIENTDATA, &input);
+    if (++input->typed > CLI_MOST_LINE_BYTES) {
+        input->error = EFBIG;
+        return -1;
+    }
     mbstate_t state = {0};
     for (;;) {
         char byte;
         ssize_t count = read(STDIN_FILENO, &byte, 1);
         if (count == 0) return 0;
         if (count < 0 && errno == EINTR && !cli_interrupted()) continue; /* a resized window */
-        if (count < 0) return -1;
+        if (count < 0) {
+            input->error = errno;
+            return -1;
+        }
         size_t status = mbrtowc(character, &byte, 1, &state);
         if (status == (size_t)-1) {
             *character = 0xFFFD;
@@ -92,26 +104,71 @@ void cli_line_input_close(cli_line_input *input) {
     free(input);
 }
 
-static cli_line_status read_edited(cli_line_input *input, const char **line, size_t *size) {
+static cli_line_status fail_read(int error, plumb_error *err) {
+    if (cli_interrupted()) return CLI_LINE_INTERRUPTED;
+    (void)plumb__fail(err, PLUMB_ERROR_IO, "standard input", NULL, -1, strerror(error), "a line");
+    return CLI_LINE_FAILED;
+}
+
+static cli_line_status read_edited(cli_line_input *input, const char **line, size_t *size,
+                                   plumb_error *err) {
     int count = 0;
+    input->typed = 0;
+    input->error = 0;
     *line = el_gets(input->editor, &count);
+    if (input->error != 0) return fail_read(input->error, err);
     if (*line == NULL || count <= 0) return cli_interrupted() ? CLI_LINE_INTERRUPTED : CLI_LINE_END;
     *size = (size_t)count;
     return CLI_LINE_READ;
 }
 
-cli_line_status cli_line_input_read(cli_line_input *input, const char *prompt, const char **line,
-                                    size_t *size) {
-    cli_line_status status = CLI_LINE_READ;
-    if (input->editor != NULL) {
-        input->prompt = prompt;
-        status = read_edited(input, line, size);
-    } else {
-        ssize_t count = getline(&input->line, &input->capacity, stdin);
-        if (count < 0) return cli_interrupted() ? CLI_LINE_INTERRUPTED : CLI_LINE_END;
-        *line = input->line;
-        *size = (size_t)count;
+/* A byte of standard input, or EOF with *error 0 at the end and errno after a fault. */
+static int read_byte(int *error) {
+    for (;;) {
+        errno = 0;
+        int byte = getc_unlocked(stdin);
+        *error = byte == EOF && ferror(stdin) ? errno : 0;
+        if (*error != EINTR || cli_interrupted()) return byte;
+        clearerr(stdin);
     }
+}
+
+static cli_line_status read_plain(cli_line_input *input, const char **line, size_t *size,
+                                  plumb_error *err) {
+    int byte, error;
+    input->size = 0;
+    while ((byte = read_byte(&error)) != EOF) {
+        if (input->size == CLI_MOST_LINE_BYTES) {
+            (void)plumb__fail(err, PLUMB_ERROR_IO, "standard input", NULL, -1, "a longer line",
+                              "at most %d bytes", CLI_MOST_LINE_BYTES);
+            return CLI_LINE_FAILED;
+        }
+        if (input->size == input->capacity) {
+            void *grown = plumb__grow(input->line, &input->capacity, input->size + 1, 1);
+            if (grown == NULL) {
+                (void)plumb__fail_memory(err, "line", (size_t)input->size + 1);
+                return CLI_LINE_FAILED;
+            }
+            input->line = grown;
+        }
+        input->line[input->size++] = (char)byte;
+        if (byte == '\n') break;
+    }
+    if (error != 0) {
+        clearerr(stdin);
+        return fail_read(error, err);
+    }
+    if (input->size == 0) return CLI_LINE_END;
+    *line = input->line;
+    *size = (size_t)input->size;
+    return CLI_LINE_READ;
+}
+
+cli_line_status cli_line_input_read(cli_line_input *input, const char *prompt, const char **line,
+                                    size_t *size, plumb_error *err) {
+    input->prompt = prompt;
+    cli_line_status status = input->editor != NULL ? read_edited(input, line, size, err)
+                                                   : read_plain(input, line, size, err);
     if (status != CLI_LINE_READ) return status;
     while (*size > 0 && ((*line)[*size - 1] == '\n' || (*line)[*size - 1] == '\r')) (*size)--;
     return status;
