@@ -5,10 +5,12 @@
 #include "cli/model_lookup.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/executable.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -51,6 +53,22 @@ static bool is_plain_name(const char *text, size_t size) {
     return size > 0 && size < 256 && text[0] != '.' && strspn(text, allowed) >= size;
 }
 
+/* The revision that refs/main names, one line. */
+static plumb_status read_revision(const char *reference, char revision[258], plumb_error *err) {
+    char *text;
+    int64_t length;
+    plumb_status status = plumb__file_load(reference, 257, &text, &length, err);
+    if (status != PLUMB_OK) return status;
+    size_t size = (size_t)length;
+    while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r')) size--;
+    memcpy(revision, text, size);
+    revision[size] = '\0';
+    free(text);
+    if (is_plain_name(revision, size)) return PLUMB_OK;
+    return plumb__fail(err, PLUMB_ERROR_FORMAT, reference, NULL, -1, "another text",
+                       "the name of a snapshot");
+}
+
 static plumb_status find_in_cache(const cli_options *options, const char *id, size_t org_size,
                                   char path[CLI_PATH_SIZE], plumb_error *err) {
     char cache[CLI_PATH_SIZE];
@@ -62,18 +80,12 @@ static plumb_status find_in_cache(const cli_options *options, const char *id, si
     fits = fits && set_path(repository, "%s/hub/models--%.*s--%s", cache, (int)org_size, id,
                             id + org_size + 1);
     fits = fits && set_path(reference, "%s/refs/main", repository);
-    FILE *file = fits ? fopen(reference, "r") : NULL;
-    if (file == NULL)
+    if (!fits || !exists(reference))
         return plumb__fail(err, PLUMB_ERROR_IO, id, NULL, -1, "no such folder or cached model",
                            "a model folder, or an id in the Hugging Face cache");
-    char revision[258] = "";
-    size_t size = fread(revision, 1, sizeof revision - 1, file);
-    fclose(file);
-    while (size > 0 && (revision[size - 1] == '\n' || revision[size - 1] == '\r')) size--;
-    revision[size] = '\0';
-    if (!is_plain_name(revision, size))
-        return plumb__fail(err, PLUMB_ERROR_FORMAT, reference, NULL, -1, "another text",
-                           "the name of a snapshot");
+    char revision[258];
+    plumb_status status = read_revision(reference, revision, err);
+    if (status != PLUMB_OK) return status;
     if (!set_path(path, "%s/snapshots/%s", repository, revision) || !exists(path))
         return plumb__fail(err, PLUMB_ERROR_IO, reference, NULL, -1, revision,
                            "a snapshot that is in the cache");

@@ -6,7 +6,6 @@
  * which NFKD puts marks is lost with them, so that each character is decomposed by itself. */
 #include "text/token_map.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "text/utf8.h"
 #include "text/vocabulary.h"
 
@@ -223,35 +223,32 @@ static plumb_status check_ids(const char *path, const unsigned char *bytes, int6
 
 static plumb_status from_file(const char *path, int64_t vocab, int64_t folded, int32_t **map,
                               plumb_error *err) {
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return plumb__fail(err, PLUMB_ERROR_IO, path, NULL, -1, strerror(errno),
-                           "a readable file, or tokenizer.json beside it");
-    plumb_status status = PLUMB_OK;
-    size_t size = (size_t)vocab * 4;
-    unsigned char *bytes = malloc(size + 1);
-    int32_t *ids = malloc(size + 1);
-    if (!bytes || !ids) {
-        status = plumb__fail_memory(err, path, size);
-        goto done;
-    }
-    size_t found = fread(bytes, 1, size + 1, f);
-    if (found != size) {
+    int64_t expected = vocab * 4, found;
+    char *bytes;
+    plumb_status status = plumb__file_load(path, expected, &bytes, &found, err);
+    if (status != PLUMB_OK) return status;
+    int32_t *ids = malloc((size_t)expected);
+    if (!ids)
+        status = plumb__fail_memory(err, path, (size_t)expected);
+    else if (found != expected)
         status = plumb__fail(err, PLUMB_ERROR_FORMAT, path, "file size", -1,
-                             plumb__format(found > size ? "more" : "%zu bytes", found).s,
-                             "%zu bytes", size);
-        goto done;
-    }
-    status = check_ids(path, bytes, vocab, folded, ids, err);
+                             plumb__format("%lld bytes", (long long)found).s, "%lld bytes",
+                             (long long)expected);
+    else
+        status = check_ids(path, (const unsigned char *)bytes, vocab, folded, ids, err);
     if (status == PLUMB_OK) {
         *map = ids;
         ids = NULL;
     }
-done:
     free(bytes);
     free(ids);
-    fclose(f);
     return status;
+}
+
+/* Is there something of that name?  A link that leads nowhere is something: opening it says so. */
+static bool is_there(const char *path) {
+    struct stat found;
+    return lstat(path, &found) == 0;
 }
 
 plumb_status plumb__token_map_load(const char *folder, int64_t vocab, int64_t folded,
@@ -264,13 +261,14 @@ plumb_status plumb__token_map_load(const char *folder, int64_t vocab, int64_t fo
     char *path = malloc(size);
     if (!path) return plumb__fail_memory(err, folder, size);
     (void)snprintf(path, size, "%s/tokenizer.json", folder);
-    struct stat st;
     plumb_status status;
-    if (stat(path, &st) == 0) {
+    if (is_there(path)) {
         status = from_tokenizer(path, vocab, folded, image_id, map, err);
     } else {
         (void)snprintf(path, size, "%s/engram_token_map.i32", folder);
-        status = from_file(path, vocab, folded, map, err);
+        status = is_there(path) ? from_file(path, vocab, folded, map, err)
+                                : plumb__fail(err, PLUMB_ERROR_IO, path, "open", -1, "no such file",
+                                              "a readable file, or tokenizer.json beside it");
     }
     free(path);
     return status;

@@ -6,7 +6,6 @@
  * property is an error: it might change what the ids mean. */
 #include "text/tokenizer_json.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "text/utf8.h"
 
 /* Slices and offsets stay far inside 32 bits; the released file has 6.4 MB. */
@@ -370,36 +370,6 @@ static void read_top(plumb__json_reader *r, plumb__tokenizer_json *file) {
 
 /* ---- The file ---- */
 
-static plumb_status read_file(plumb__tokenizer_json *file, size_t *size, plumb_error *err) {
-    const char *path = file->path;
-    FILE *f = fopen(path, "rb");
-    struct stat st;
-    if (!f || fstat(fileno(f), &st) != 0) {
-        int why = errno;
-        if (f) fclose(f);
-        return plumb__fail(err, PLUMB_ERROR_IO, path, NULL, -1, strerror(why), "a readable file");
-    }
-    plumb_status status = PLUMB_OK;
-    if (st.st_size > MOST_FILE_BYTES) {
-        status = plumb__fail(err, PLUMB_ERROR_FORMAT, path, "file size", -1,
-                             plumb__format("%lld bytes", (long long)st.st_size).s, "at most %lld",
-                             (long long)MOST_FILE_BYTES);
-        goto done;
-    }
-    file->text = malloc((size_t)st.st_size + 1);
-    if (!file->text) {
-        status = plumb__fail_memory(err, path, (size_t)st.st_size);
-        goto done;
-    }
-    *size = fread(file->text, 1, (size_t)st.st_size, f);
-    if (*size != (size_t)st.st_size)
-        status = plumb__fail(err, PLUMB_ERROR_IO, path, NULL, (int64_t)*size, "end of data",
-                             "%lld bytes", (long long)st.st_size);
-done:
-    fclose(f);
-    return status;
-}
-
 static char *file_path(const char *path) {
     struct stat st;
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
@@ -426,9 +396,10 @@ plumb_status plumb__tokenizer_json_read(plumb__tokenizer_json *file, const char 
                                         plumb_error *err) {
     *file = (plumb__tokenizer_json){.path = file_path(path)};
     if (!file->path) return plumb__fail_memory(err, path, strlen(path));
-    size_t size = 0;
-    plumb_status status = read_file(file, &size, err);
-    return status == PLUMB_OK ? parse(file, size, err) : status;
+    int64_t size;
+    plumb_status status =
+        plumb__file_load(file->path, MOST_FILE_BYTES, &file->text, &size, err);
+    return status == PLUMB_OK ? parse(file, (size_t)size, err) : status;
 }
 
 plumb_status plumb__tokenizer_json_parse(plumb__tokenizer_json *file, const char *name,

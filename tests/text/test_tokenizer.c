@@ -1,6 +1,8 @@
 /* The tokenizer against encodings and maps made by others: the goldens of the release's tokenizer,
  * the demo model's prompts and folded map, the digest of the release's folded map. */
 #include <openssl/sha.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "text/token_map.h"
 #include "text_test.h"
@@ -180,6 +182,31 @@ static void map_from_file(void) {
     plumb_error err;
     T_CHECK(plumb__token_map_load(BUILD_DIR "/no-such-folder", 4, 3, 3, &map, &err) == PLUMB_ERROR_IO,
             "absent");
+}
+
+/* A FIFO in the place of either file neither hangs nor lets the other one stand in, and a link that
+ * leads nowhere is named itself. */
+static void irregular_map(void) {
+    static const char folder[] = BUILD_DIR "/irregular-map";
+    static const char *const files[] = {BUILD_DIR "/irregular-map/engram_token_map.i32",
+                                        BUILD_DIR "/irregular-map/tokenizer.json"};
+    (void)mkdir(folder, 0777);
+    for (int i = 0; i < 4; i++) {
+        const char *path = files[i % 2];
+        (void)unlink(path);
+        T_CHECK((i < 2 ? mkfifo(path, 0666) : symlink("nowhere", path)) == 0, "%s", path);
+        int32_t *map = NULL;
+        plumb_error err = {0};
+        T_CHECK(plumb__token_map_load(folder, 4, 3, 3, &map, &err) == PLUMB_ERROR_IO, "%s", path);
+        T_CHECK(!map && !strcmp(err.file, path), "%s instead of %s", err.file, path);
+        T_CHECK(!strcmp(err.found, i < 2 ? "not a regular file" : "No such file or directory"),
+                "%s", err.found);
+        T_CHECK(unlink(path) == 0, "%s", path);
+    }
+    plumb_error err = {0};
+    int32_t *map = NULL;
+    T_CHECK(plumb__token_map_load(folder, 4, 3, 3, &map, &err) == PLUMB_ERROR_IO, "none");
+    T_CHECK(strstr(err.expected, "tokenizer.json"), "%s", err.expected);
 }
 
 /* The published ids of tokenizer-and-chat.md section 3. */
@@ -369,6 +396,7 @@ static void every_id(void) {
 
 T_MAIN({"goldens", goldens}, {"demo_prompts", demo_prompts}, {"release_map", release_map},
        {"demo_map", demo_map}, {"map_that_does_not_fit", map_that_does_not_fit},
-       {"map_from_file", map_from_file}, {"special_ids", special_ids},
+       {"map_from_file", map_from_file}, {"irregular_map", irregular_map},
+       {"special_ids", special_ids},
        {"added_tokens", added_tokens}, {"leftmost_longest", leftmost_longest},
        {"invalid_utf8", invalid_utf8}, {"every_id", every_id})

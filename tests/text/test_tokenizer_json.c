@@ -1,5 +1,7 @@
 /* tokenizer.json that must be refused: each fault names file, field, found and expected. */
 #include <jansson.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "text_test.h"
 
@@ -284,5 +286,34 @@ static void absent(void) {
     T_CHECK(plumb_text_open(NULL, &text, &err) == PLUMB_ERROR_ARGUMENT, "NULL");
 }
 
+/* What is no regular file is refused by name, and nothing waits for a writer. */
+static void irregular_files(void) {
+    static const char folder[] = BUILD_DIR "/irregular-tokenizer";
+    static const char path[] = BUILD_DIR "/irregular-tokenizer/tokenizer.json";
+    static const char *const kinds[] = {"FIFO", "folder", "dangling link", "link to itself"};
+    static const char *const found[] = {"not a regular file", "a folder",
+                                        "No such file or directory", NULL};
+    (void)mkdir(folder, 0777);
+    (void)unlink(path);
+    (void)rmdir(path);
+    for (int kind = 0; kind < 4; kind++) {
+        int made = kind == 0   ? mkfifo(path, 0666)
+                   : kind == 1 ? mkdir(path, 0777)
+                               : symlink(kind == 2 ? "nowhere" : "tokenizer.json", path);
+        T_CHECK(made == 0, "%s", kinds[kind]);
+        for (int by_folder = 0; by_folder < 2; by_folder++) {
+            if (kind == 1 && !by_folder) continue; /* a folder without tokenizer.json */
+            plumb_text *text = NULL;
+            plumb_error err = {0};
+            T_CHECK(plumb_text_open(by_folder ? folder : path, &text, &err) == PLUMB_ERROR_IO,
+                    "%s", kinds[kind]);
+            T_CHECK(!text && !strcmp(err.file, path) && err.expected[0], "%s", err.file);
+            T_CHECK(!found[kind] || !strcmp(err.found, found[kind]), "%s", err.found);
+        }
+        T_CHECK((kind == 1 ? rmdir(path) : unlink(path)) == 0, "%s", kinds[kind]);
+    }
+}
+
 T_MAIN({"mutated", mutated}, {"malformed", malformed}, {"truncated", truncated},
-       {"flipped_bytes", flipped_bytes}, {"absent", absent})
+       {"flipped_bytes", flipped_bytes}, {"absent", absent},
+       {"irregular_files", irregular_files})
