@@ -125,20 +125,38 @@ static plumb_status open_shards(plumb_checkpoint *checkpoint, const char *const 
     return sort_tensors(checkpoint, err);
 }
 
+/* A link that leads nowhere is not absent: opening it says what is wrong with it. */
+static bool is_absent(const char *path) {
+    struct stat found;
+    return lstat(path, &found) != 0 && errno == ENOENT;
+}
+
+/* A checkpoint without an index is one file. */
+static plumb_status open_single(plumb_checkpoint *checkpoint, const char *index_path,
+                                plumb_error *err) {
+    static const char *const single[] = {"model.safetensors"};
+    char *path = join(checkpoint->folder, single[0]);
+    if (!path) return plumb__fail_memory(err, "path", strlen(checkpoint->folder));
+    bool absent = is_absent(path);
+    free(path);
+    if (!absent) return open_shards(checkpoint, single, 1, err);
+    return plumb__fail(err, PLUMB_ERROR_IO, index_path, "open", -1, "no such file",
+                       "model.safetensors.index.json, or model.safetensors in its place");
+}
+
 /* The shards of the index, or the one file of a checkpoint without an index. */
 static plumb_status open_files(plumb_checkpoint *checkpoint, plumb_error *err) {
     char *path = join(checkpoint->folder, "model.safetensors.index.json");
     if (!path) return plumb__fail_memory(err, "path", strlen(checkpoint->folder));
     plumb_index index = {0};
     plumb_status status;
-    if (access(path, F_OK) == 0) {
+    if (is_absent(path)) {
+        status = open_single(checkpoint, path, err);
+    } else {
         status = plumb__index_load(path, &index, err);
         if (status == PLUMB_OK) status = open_shards(checkpoint, index.files, index.n_files, err);
         if (status == PLUMB_OK) status = compare_with_index(checkpoint, &index, path, err);
         plumb__index_free(&index);
-    } else {
-        const char *const single[] = {"model.safetensors"};
-        status = open_shards(checkpoint, single, 1, err);
     }
     free(path);
     return status;
@@ -230,6 +248,10 @@ static plumb_status check_missing(const plumb_checkpoint *checkpoint, plumb_erro
 /* ---- Open and close -------------------------------------------------------------------------- */
 
 static plumb_status open_config(plumb_checkpoint *checkpoint, plumb_error *err) {
+    struct stat found;
+    if (stat(checkpoint->folder, &found) == 0 && !S_ISDIR(found.st_mode))
+        return plumb__fail(err, PLUMB_ERROR_IO, checkpoint->folder, "model", -1, "a file",
+                           "the folder that holds config.json");
     char *path = join(checkpoint->folder, "config.json");
     if (!path) return plumb__fail_memory(err, "path", strlen(checkpoint->folder));
     plumb_status status = plumb__config_load(path, checkpoint->log, checkpoint->log_user,

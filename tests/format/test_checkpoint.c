@@ -271,6 +271,33 @@ static void bent_tensors(void) {
     }
 }
 
+/* Links that lead nowhere, or to themselves, are named, and no other file stands in. */
+static void bent_links(void) {
+    static fixture f;
+    char path[512];
+    static const char *const files[] = {"config.json", "model.safetensors.index.json",
+                                        "model-00001-of-00002.safetensors", "model.safetensors"};
+    static const char index[] = "model.safetensors.index.json";
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        for (int loop = 0; loop < 2; loop++) {
+            fixture_small(&f, "links");
+            fixture_save(&f, 0);
+            (void)snprintf(path, sizeof path, "%s/%s", f.folder, i == 3 ? index : files[i]);
+            T_TRUE(unlink(path) == 0);
+            (void)snprintf(path, sizeof path, "%s/%s", f.folder, files[i]);
+            T_TRUE(symlink(loop ? files[i] : "nowhere", path) == 0);
+            refused(&f, PLUMB_ERROR_IO, files[i], "open", loop ? "a loop" : "a dangling link");
+            T_TRUE(unlink(path) == 0);
+        }
+    /* Neither the index nor the single file: both are named. */
+    plumb_checkpoint *c;
+    plumb_error err = {0};
+    T_TRUE(open_folder(f.folder, &c, &err) == PLUMB_ERROR_IO);
+    T_ERROR(&err, PLUMB_ERROR_IO, index, "open", "no weights");
+    T_CHECK(strstr(err.expected, index) && strstr(err.expected, "or model.safetensors"), "%s",
+            err.expected);
+}
+
 static void bent_files(void) {
     static fixture f;
     char path[512];
@@ -293,7 +320,7 @@ static void bent_files(void) {
         T_TRUE(unlink(path) == 0 && mkdir(path, 0777) == 0);
         refused(&f, PLUMB_ERROR_IO, files[i], "open", "a folder");
         T_TRUE(rmdir(path) == 0);
-        refused(&f, PLUMB_ERROR_IO, i == 1 ? "model.safetensors" : files[i], "open", "absent");
+        refused(&f, PLUMB_ERROR_IO, files[i], "open", "absent");
         /* A FIFO must neither hang nor pass. */
         T_TRUE(mkfifo(path, 0666) == 0);
         refused(&f, PLUMB_ERROR_IO, files[i], "open", "a FIFO");
@@ -301,6 +328,11 @@ static void bent_files(void) {
     }
     plumb_checkpoint *c;
     plumb_error err = {0};
+    fixture_save(&f, 0);
+    (void)snprintf(path, sizeof path, "%s/config.json", f.folder);
+    T_TRUE(open_folder(path, &c, &err) == PLUMB_ERROR_IO);
+    T_ERROR(&err, PLUMB_ERROR_IO, "config.json", "model", "a file for a folder");
+    T_CHECK(strstr(err.expected, "folder"), "%s", err.expected);
     T_TRUE(open_folder(BUILD_DIR "/fixtures/none", &c, &err) == PLUMB_ERROR_IO);
     T_ERROR(&err, PLUMB_ERROR_IO, "config.json", "open", "no such folder");
     T_TRUE(plumb__checkpoint_open(BUILD_DIR "/fixtures/none", NULL, NULL, &c, NULL) != PLUMB_OK);
@@ -437,5 +469,5 @@ static void forbidden_values(void) {
 T_MAIN({"demo_model", demo_model}, {"small_model", small_model}, {"without_index", without_index},
        {"older_names", older_names}, {"wrong_total_size", wrong_total_size},
        {"parts_switched_off", parts_switched_off}, {"bent_tensors", bent_tensors},
-       {"bent_files", bent_files}, {"reads", reads}, {"changed_after_open", changed_after_open},
+       {"bent_files", bent_files}, {"bent_links", bent_links}, {"reads", reads}, {"changed_after_open", changed_after_open},
        {"forbidden_values", forbidden_values})
