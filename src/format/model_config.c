@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CONFIG_BYTES = 4 << 20 }; /* the release's is 3 KB */
+enum {
+    MAX_CONFIG_BYTES = 4 << 20, /* the release's is 3 KB */
+    MOST_WARNINGS = 8           /* unknown keys named one by one */
+};
 
 /* One value at hand: where it came from and where messages point. */
 typedef struct site {
@@ -206,23 +209,48 @@ static bool is_known(plumb_config_section section, const char *key) {
     return false;
 }
 
+static void warn(const char *path, const char *field, const char *what, plumb_log_fn log,
+                 void *log_user) {
+    char line[512];
+    plumb_error note;
+    (void)plumb__fail(&note, PLUMB_ERROR_CONFIG, path, field, -1, what, NULL);
+    plumb_error_line(&note, line, sizeof line);
+    log(log_user, PLUMB_LOG_WARNING, line);
+}
+
 /* A key we do not know may belong to a later release: worth a word, no reason to refuse. */
 static void warn_unknown_keys(const json_t *root, const char *path, plumb_log_fn log,
                               void *log_user) {
+    int64_t unknown = 0;
     for (int section = 0; log && section < PLUMB_CONFIG_SECTIONS; section++) {
         json_t *object = (json_t *)section_of(root, (plumb_config_section)section);
         for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at)) {
             const char *key = json_object_iter_key(at);
             if (is_known((plumb_config_section)section, key)) continue;
-            char name[192], line[512];
+            if (++unknown > MOST_WARNINGS) continue;
+            char name[192];
             name_field(name, (plumb_config_section)section, key);
-            plumb_error note;
-            (void)plumb__fail(&note, PLUMB_ERROR_CONFIG, path, name, -1, "unknown key, ignored",
-                              NULL);
-            plumb_error_line(&note, line, sizeof line);
-            log(log_user, PLUMB_LOG_WARNING, line);
+            warn(path, name, "unknown key, ignored", log, log_user);
         }
     }
+    if (unknown > MOST_WARNINGS)
+        warn(path, NULL,
+             plumb__format("%lld more unknown keys, ignored",
+                           (long long)(unknown - MOST_WARNINGS)).s,
+             log, log_user);
+}
+
+/* What stands where JSON should: the parser's own words say what it missed, not what is there. */
+static plumb__text192 describe_fault(const char *text, size_t size, const json_error_t *fault) {
+    static const char utf8_mark[] = "\xEF\xBB\xBF", low_mark[] = "\xFF\xFE",
+                      high_mark[] = "\xFE\xFF";
+    size_t blanks = 0;
+    while (blanks < size && memchr(" \t\r\n", text[blanks], 4)) blanks++;
+    if (blanks == size) return plumb__format("nothing");
+    if ((size >= 3 && !memcmp(text, utf8_mark, 3)) ||
+        (size >= 2 && (!memcmp(text, low_mark, 2) || !memcmp(text, high_mark, 2))))
+        return plumb__format("a byte order mark");
+    return plumb__format("faulty JSON (%s)", fault->text);
 }
 
 plumb_status plumb__config_parse(const char *json, size_t size, const char *path, plumb_log_fn log,
@@ -230,8 +258,8 @@ plumb_status plumb__config_parse(const char *json, size_t size, const char *path
     json_error_t fault;
     json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES, &fault);
     if (!root)
-        return plumb__fail(err, PLUMB_ERROR_FORMAT, path, "JSON", fault.position, fault.text,
-                           "one JSON object, no key twice");
+        return plumb__fail(err, PLUMB_ERROR_FORMAT, path, "JSON", fault.position,
+                           describe_fault(json, size, &fault).s, "one JSON object, no key twice");
     plumb_config_reading *reading = calloc(1, sizeof *reading);
     plumb_status status = PLUMB_OK;
     if (!reading)

@@ -190,6 +190,28 @@ static void accepted_variations(void) {
     }
 }
 
+/* However many keys are unknown, a few are named and the rest counted. */
+static void many_unknown_keys(void) {
+    static const struct {
+        int keys, lines;
+        const char *last;
+    } cases[] = {{8, 8, "unknown key"}, {9, 9, ": 1 more unknown"}, {3000, 9, ": 2992 more"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *root = load_json("released");
+        for (int key = 0; key < cases[i].keys; key++) {
+            char name[64];
+            (void)snprintf(name, sizeof name, "%skey%d", key % 2 ? "text_config." : "", key);
+            set(root, name, "1");
+        }
+        plumb_model_config c;
+        plumb_error err = {0};
+        T_CHECK(parse(root, &c, &err) == PLUMB_OK, "%s: %s", err.field, err.found);
+        T_CHECK(log_count == cases[i].lines, "%d keys: %d lines", cases[i].keys, log_count);
+        T_CHECK(strstr(last_log, cases[i].last), "%s", last_log);
+        json_decref(root);
+    }
+}
+
 /* ---- Every field of the table ---------------------------------------------------------------- */
 
 /* The released config with one field changed must be refused in that field's name. */
@@ -424,6 +446,22 @@ static void damaged_text(void) {
                                     &err) != PLUMB_OK);
         T_ERROR(&err, PLUMB_ERROR_FORMAT, "config.json", "JSON", texts[i]);
     }
+    static const struct {
+        const char *text, *found;
+    } faults[] = {{"", "nothing"},
+                  {" \n\t", "nothing"},
+                  {"\xEF\xBB\xBF{}", "a byte order mark"},
+                  {"\xFF\xFE{", "a byte order mark"},
+                  {"\xFE\xFF", "a byte order mark"},
+                  {"{'a': 1}", "faulty JSON ("}};
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        plumb_error err = {0};
+        T_TRUE(plumb__config_parse(faults[i].text, strlen(faults[i].text), "config.json", NULL,
+                                    NULL, &c, &err) == PLUMB_ERROR_FORMAT);
+        T_CHECK(!strncmp(err.found, faults[i].found, strlen(faults[i].found)), "%zu: %s", i,
+                err.found);
+        T_CHECK(!strncmp(err.expected, "one JSON object", 15), "%zu: %s", i, err.expected);
+    }
     T_CHECK(plumb__config_parse("{", 1, "config.json", NULL, NULL, &c, NULL) != PLUMB_OK,
             "no error struct");
 }
@@ -447,6 +485,7 @@ static void unreadable_files(void) {
 
 T_MAIN({"released", released}, {"schedule", schedule}, {"engram_primes", engram_primes},
        {"others_load", others_load}, {"accepted_variations", accepted_variations},
+       {"many_unknown_keys", many_unknown_keys},
        {"every_field_absent", every_field_absent},
        {"every_field_of_wrong_type", every_field_of_wrong_type}, {"every_range", every_range},
        {"lists_have_limits", lists_have_limits}, {"rules", rules},
