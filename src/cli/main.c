@@ -30,7 +30,8 @@ static int run(int argc, char **argv) {
         (int)cli_options_parse(command, argc - 2, argv + 2, &options, message, sizeof message);
     if (status != CLI_OK) {
         cli_complain(&options, "%s", message);
-        fprintf(stderr, "`plumb %s --help` lists the options\n", command->name);
+        if (status == CLI_USAGE)
+            fprintf(stderr, "`plumb %s --help` lists the options\n", command->name);
     } else if (options.help) {
         cli_help_command(command);
     } else {

@@ -30,6 +30,12 @@ static cli_exit refuse(parse *p, const char *format, ...) {
     return CLI_USAGE;
 }
 
+/* Not the fault of the line that was given. */
+static cli_exit fail_memory(parse *p) {
+    (void)refuse(p, "no memory for the options");
+    return CLI_FAILED;
+}
+
 /* ---- Numbers ---- */
 
 bool cli_parse_integer(const char *text, int64_t low, int64_t high, int64_t *value) {
@@ -93,7 +99,7 @@ static cli_exit add_bias(parse *p, const char *text) {
             return refuse(p, "--logit-bias: token %lld is given twice", (long long)id);
     }
     plumb_logit_bias *grown = realloc(o->bias, ((size_t)o->n_bias + 1) * sizeof *grown);
-    if (grown == NULL) return refuse(p, "--logit-bias: no memory");
+    if (grown == NULL) return fail_memory(p);
     o->bias = grown;
     o->bias[o->n_bias++] = (plumb_logit_bias){.token = (int32_t)id, .bias = (float)bias};
     return CLI_OK;
@@ -295,7 +301,7 @@ cli_exit cli_options_parse(const cli_command *command, int argc, char **argv, cl
                              .hf_home = environment("HF_HOME")};
     parse p = {.options = options, .message = message, .size = size};
     options->arguments = calloc((size_t)argc + 1, sizeof *options->arguments);
-    if (options->arguments == NULL) return refuse(&p, "no memory");
+    if (options->arguments == NULL) return fail_memory(&p);
     cli_exit status = set_presets(&p);
     bool ended = false;
     for (int at = 0; at < argc && status == CLI_OK; at++) {

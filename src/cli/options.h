@@ -122,8 +122,9 @@ const cli_command *cli_command_find(const char *name); /* NULL: unknown */
 /* The command whose name is nearest to `name`, or NULL if none is near. */
 const cli_command *cli_command_nearest(const char *name);
 
-/* Parses what follows the command's name.  CLI_OK, or CLI_USAGE with a line in `message`.  The
- * result holds pointers into argv; give it to cli_options_free in either case. */
+/* Parses what follows the command's name.  CLI_OK, or with a line in `message` CLI_USAGE or, out of
+ * memory, CLI_FAILED.  The result holds pointers into argv; give it to cli_options_free in any
+ * case. */
 PLUMB_MUST_CHECK cli_exit cli_options_parse(const cli_command *command, int argc, char **argv,
                                             cli_options *options, char *message, size_t size);
 void cli_options_free(cli_options *options);
