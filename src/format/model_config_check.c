@@ -59,6 +59,10 @@ static plumb_status check_shapes(const check *c) {
     if (m->o_groups * m->o_rank % 32 != 0)
         return REFUSE(c, "text_config.o_lora_rank", -1, m->o_rank,
                       "o_groups * o_lora_rank to be a multiple of 32");
+    /* A session keeps a window of states for each layer: never more than it could have positions. */
+    if (m->window > m->max_positions)
+        return REFUSE(c, "text_config.sliding_window", -1, m->window,
+                      "at most max_position_embeddings %lld", (long long)m->max_positions);
     if (m->experts_per_token > m->experts)
         return REFUSE(c, "text_config.num_experts_per_tok", -1, m->experts_per_token,
                       "at most n_routed_experts %lld", (long long)m->experts);

@@ -167,6 +167,7 @@ static void accepted_variations(void) {
         {"text_config.gate_temp", "1.0", ""},
         {"text_config.rope_theta", "10000.0", ""},
         {"text_config.swiglu_limit", "7", ""},
+        {"text_config.max_position_embeddings", "128", ""}, /* as long as the window */
         {"text_config.candidate_source_layer_id", "-1", ""},
         {"vision_config.max_wh_ratio", "3.5", ""},
         {"vision_config.max_wh_ratio", NULL, ""},
@@ -336,6 +337,7 @@ static void rules(void) {
         {T "index_head_dim", "32", NULL},
         {T "o_groups", "7", NULL},
         {T "o_lora_rank", "1", NULL},
+        {T "max_position_embeddings", "127", T "sliding_window"},
         {T "num_experts_per_tok", "385", NULL},
         {T "compress_ratios", "[0, 0]", NULL},
         {T "num_hidden_layers", "41", T "compress_ratios"},
