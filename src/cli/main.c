@@ -19,9 +19,10 @@ static int run(int argc, char **argv) {
     const cli_command *command = cli_command_find(name);
     if (command == NULL) {
         const cli_command *nearest = cli_command_nearest(name);
-        fprintf(stderr, "plumb: unknown command '%s'", name);
-        if (nearest != NULL) fprintf(stderr, "; did you mean '%s'?", nearest->name);
-        fprintf(stderr, "\n");
+        if (nearest != NULL)
+            cli_complain(NULL, "unknown command '%s'; did you mean '%s'?", name, nearest->name);
+        else
+            cli_complain(NULL, "unknown command '%s'", name);
         return CLI_USAGE;
     }
     cli_options options;

@@ -1,6 +1,8 @@
 /* Standard output with one remembered failure; see output.h. */
 #include "cli/output.h"
 
+#include "cli/clean_text.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,12 +44,16 @@ int cli_output_finish(int status) {
 }
 
 void cli_complain(const cli_options *options, const char *format, ...) {
+    char line[2048], clean[sizeof line];
     va_list list;
     va_start(list, format);
-    fprintf(stderr, "plumb %s: ", options->command->name);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
+    vsnprintf(line, sizeof line, format, list);
     va_end(list);
+    cli_clean_text(line, "?", false, clean, sizeof clean);
+    if (options != NULL)
+        fprintf(stderr, "plumb %s: %s\n", options->command->name, clean);
+    else
+        fprintf(stderr, "plumb: %s\n", clean);
 }
 
 int cli_report(const cli_options *options, const plumb_error *err) {

@@ -14,7 +14,8 @@ bool cli_output_flush(void);
 /* Flushes and turns CLI_OK into CLI_FAILED if standard output could not take everything. */
 int cli_output_finish(int status);
 
-/* To standard error, with "plumb COMMAND: " before and a newline after. */
+/* To standard error, with "plumb COMMAND: " ("plumb: " without options) before and a newline after.
+ * Always one line that no terminal acts on, whatever the arguments hold. */
 void cli_complain(const cli_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Prints a library error and returns the exit status that it means. */
