@@ -179,6 +179,36 @@ static void eval_gives_the_last_row(void) {
     }
 }
 
+/* A call for the last row alone leaves out the rows that cannot reach it; what it leaves behind
+ * must do for the tokens that follow. */
+static void last_row_of_one_call(void) {
+    static const struct {
+        int subject;
+        int64_t end;
+    } cases[] = {{TINY, 20}, {TINY, 61}, {TINY, 90}, {DEEP40, 130}, {DEEP40, 301}, {DEEP40, 500}};
+    static const int64_t chunks[] = {7, 64, 200, 520};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const subject *s = get_subject(cases[i].subject);
+        const int64_t end = cases[i].end, vocab = s->specimen.vocab;
+        plumb_model *model = specimen_model(&s->specimen, 1, NULL);
+        for (size_t j = 0; j < sizeof chunks / sizeof chunks[0]; j++) {
+            plumb_session *session = specimen_session(model, chunks[j]);
+            float *logits = specimen_logits(&s->specimen);
+            const float *last = NULL;
+            plumb_error err;
+            specimen_must(plumb_session_eval(session, s->specimen.tokens, end, &last, &err), &err,
+                          "eval");
+            memcpy(logits + (end - 1) * vocab, last, (size_t)vocab * sizeof *last);
+            specimen_advance(&s->specimen, session, end + 1, logits);
+            specimen_advance(&s->specimen, session, end + 6, logits);
+            check_rows(s, logits, end - 1, end + 6, "last row, chunk", chunks[j]);
+            free(logits);
+            plumb_session_destroy(session);
+        }
+        plumb_model_close(model);
+    }
+}
+
 /* ---- Company ----------------------------------------------------------------------------------
  */
 
@@ -375,6 +405,13 @@ static void random_walk(void) {
         }
         int64_t end = length + 1 + draw / 3 % (sp->count - length);
         if (draw % 3 == 1) end = length + 1; /* decode often */
+        if (draw % 5 == 0) {                 /* nobody wants these logits */
+            plumb_error err;
+            specimen_must(
+                plumb_session_eval(session, sp->tokens + length, end - length, NULL, &err), &err,
+                "eval");
+            continue;
+        }
         specimen_advance(sp, session, end, logits);
         check_rows(s, logits, length, end, "random step", i);
     }
@@ -386,6 +423,7 @@ static void random_walk(void) {
 T_MAIN({"reference_is_alive", reference_is_alive}, {"threads", threads}, {"chunks", chunks},
        {"kernel_levels", kernel_levels},
        {"rounding_mode_of_the_caller", rounding_mode_of_the_caller}, {"decode", decode},
-       {"eval_gives_the_last_row", eval_gives_the_last_row}, {"interleaved", interleaved},
+       {"eval_gives_the_last_row", eval_gives_the_last_row},
+       {"last_row_of_one_call", last_row_of_one_call}, {"interleaved", interleaved},
        {"several_models", several_models}, {"threads_of_the_caller", threads_of_the_caller},
        {"rewinds", rewinds}, {"random_walk", random_walk})

@@ -260,8 +260,6 @@ MUTATIONS = [
     one("trapezoid_one_row_short", "src/model/needed_rows.c", "full - (c->window - 1)",
         "full - (c->window - 2)", "equality_test state_test",
         "a row reads window - 1 rows before it"),
-    one("trapezoid_forgets_the_ring", "src/model/needed_rows.c", "batch->end - c->window",
-        "batch->end - 1", "state_test equality_test", "later positions read the last window"),
     one("trapezoid_skips_compressed_keys", "src/model/needed_rows.c",
         "input = c->is_kv_source[l] ? 0 : key;", "input = key;", "state_test equality_test",
         "compressed keys are made of every row"),
