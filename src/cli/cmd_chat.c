@@ -154,11 +154,12 @@ static void run_paste(talk *t, const char *argument) {
 static void run_stats(talk *t, const char *argument) {
     (void)argument;
     const plumb_session *session = t->chat.runtime.session;
-    char line[160];
-    cli_describe_speed(&t->chat.last, line, sizeof line);
     cli_complain(options_of(t), "%lld turns, %lld of %lld positions used",
                  (long long)t->chat.n_turns, (long long)plumb_session_length(session),
                  (long long)plumb_session_context(session));
+    if (t->chat.n_turns == 0) return;
+    char line[160];
+    cli_describe_speed(&t->chat.last, line, sizeof line);
     cli_complain(options_of(t), "last turn: %s", line);
 }
 

@@ -37,18 +37,24 @@ static int on_row(void *user, int64_t position, const float *logits) {
     return 1;
 }
 
-static plumb_status read_ids(const cli_options *options, int64_t vocab_size, plumb_tokens *tokens,
-                             plumb_error *err) {
+static plumb_status read_ids(const cli_runtime *runtime, plumb_tokens *tokens, plumb_error *err) {
+    const cli_options *options = runtime->options;
+    const char *name = cli_input_name(options->tokens_file);
+    int64_t context = plumb_session_context(runtime->session);
     char *text = NULL;
     size_t size = 0;
     plumb_status status = cli_read_file(options->tokens_file, &text, &size, err);
     if (status != PLUMB_OK) return status;
-    status = cli_parse_ids(text, size, options->tokens_file, vocab_size, tokens, err);
+    status = cli_parse_ids(text, size, name, runtime->info.vocab_size, tokens, err);
     free(text);
     if (status == PLUMB_OK && tokens->count <= options->from)
-        status = plumb__fail(err, PLUMB_ERROR_ARGUMENT, options->tokens_file, "token ids", -1,
+        status = plumb__fail(err, PLUMB_ERROR_ARGUMENT, name, "token ids", -1,
                              plumb__format("%lld", (long long)tokens->count).s,
                              "more than --from %lld", (long long)options->from);
+    if (status == PLUMB_OK && tokens->count > context)
+        status = plumb__fail(err, PLUMB_ERROR_CONTEXT, name, "token ids", -1,
+                             plumb__format("%lld", (long long)tokens->count).s,
+                             "at most the context of %lld (-c sets it)", (long long)context);
     return status;
 }
 
@@ -75,7 +81,7 @@ static plumb_status write_logits(cli_runtime *runtime, plumb_tokens *tokens, row
     const cli_options *options = runtime->options;
     r->from = options->from;
     r->vocab_size = runtime->info.vocab_size;
-    plumb_status status = read_ids(options, r->vocab_size, tokens, err);
+    plumb_status status = read_ids(runtime, tokens, err);
     if (status != PLUMB_OK) return status;
     r->row = malloc((size_t)r->vocab_size * 4);
     r->hash = XXH3_createState();

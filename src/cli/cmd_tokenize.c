@@ -27,7 +27,8 @@ static plumb_status decode(const cli_options *options, const plumb_text *text, c
     plumb_status status = PLUMB_OK;
     int64_t vocab_size = plumb_text_vocab_size(text);
     if (bytes != NULL)
-        status = cli_parse_ids(bytes, size, options->text_file, vocab_size, tokens, err);
+        status = cli_parse_ids(bytes, size, cli_input_name(options->text_file), vocab_size, tokens,
+                               err);
     for (int i = 0; i < options->n_arguments && status == PLUMB_OK; i++)
         status = cli_parse_ids(options->arguments[i], strlen(options->arguments[i]), "", vocab_size,
                                tokens, err);

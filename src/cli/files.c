@@ -52,8 +52,13 @@ static plumb_status read_stream(FILE *stream, const char *name, char **bytes, si
     return PLUMB_OK;
 }
 
+const char *cli_input_name(const char *path) {
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
 plumb_status cli_read_file(const char *path, char **bytes, size_t *size, plumb_error *err) {
-    if (strcmp(path, "-") == 0) return read_stream(stdin, "standard input", bytes, size, err);
+    if (strcmp(path, "-") == 0)
+        return read_stream(stdin, cli_input_name(path), bytes, size, err);
     FILE *stream = fopen(path, "rb");
     if (stream == NULL) return fail_errno(err, path, "a readable file");
     plumb_status status = read_stream(stream, path, bytes, size, err);

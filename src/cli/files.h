@@ -13,6 +13,9 @@ enum { CLI_MOST_INPUT_BYTES = 1 << 28 };
 PLUMB_MUST_CHECK plumb_status cli_read_file(const char *path, char **bytes, size_t *size,
                                             plumb_error *err);
 
+/* What errors call the file: its path, or "standard input". */
+const char *cli_input_name(const char *path);
+
 /* Token ids written in decimal, separated by white space; each must be in 0..vocab_size-1.
  * text[size] must be NUL; `source` names the text in errors.  Appends to `tokens`. */
 PLUMB_MUST_CHECK plumb_status cli_parse_ids(const char *text, size_t size, const char *source,

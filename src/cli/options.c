@@ -110,6 +110,10 @@ static cli_exit set_value(parse *p, const cli_option *row, const char *text) {
     switch (row->kind) {
     case CLI_FLAG: *(bool *)field = true; return CLI_OK;
     case CLI_TEXT: *(const char **)field = text; return CLI_OK;
+    case CLI_PATH:
+        if (*text == '\0') return refuse(p, "--%s: found '', expected a path", row->name);
+        *(const char **)field = text;
+        return CLI_OK;
     case CLI_BIAS: return add_bias(p, text);
     case CLI_INTEGER:
         if (cli_parse_integer(text, row->low, row->high, field)) return CLI_OK;

@@ -80,6 +80,7 @@ typedef enum cli_kind {
     CLI_SEED,     /* uint64_t, the whole range */
     CLI_NUMBER,   /* double within least..most */
     CLI_TEXT,     /* const char *, borrowed from argv */
+    CLI_PATH,     /* the same, not empty */
     CLI_LEVEL,    /* int64_t 0..100 or one of low, high, max */
     CLI_BIAS      /* ID=B, repeatable, collected in bias */
 } cli_kind;

@@ -13,7 +13,7 @@ enum {
 
 const cli_option cli_option_rows[] = {
     /* the model and the machine */
-    {.name = "model", .brief = "-m", .value = "MODEL", .kind = CLI_TEXT, .field = FIELD(model),
+    {.name = "model", .brief = "-m", .value = "MODEL", .kind = CLI_PATH, .field = FIELD(model),
      .commands = LOADS,
      .help = "folder with config.json and safetensors, or the id of a model in the Hugging Face "
              "cache (default: the demo model that comes with plumb)"},
@@ -32,7 +32,7 @@ const cli_option cli_option_rows[] = {
     /* what to say */
     {.name = "prompt", .brief = "-p", .value = "TEXT", .kind = CLI_TEXT, .field = FIELD(prompt),
      .excludes = "prompt-file", .commands = GENERATES, .help = "the prompt"},
-    {.name = "prompt-file", .value = "FILE", .kind = CLI_TEXT, .field = FIELD(prompt_file),
+    {.name = "prompt-file", .value = "FILE", .kind = CLI_PATH, .field = FIELD(prompt_file),
      .commands = GENERATES, .help = "read the prompt from FILE (- is standard input)"},
     {.name = "system", .brief = "-sys", .value = "TEXT", .kind = CLI_TEXT, .field = FIELD(system),
      .commands = CLI_CHAT, .help = "system message at the start of the conversation"},
@@ -70,9 +70,9 @@ const cli_option cli_option_rows[] = {
              "of text"},
 
     /* logits */
-    {.name = "tokens-file", .value = "IDS", .kind = CLI_TEXT, .field = FIELD(tokens_file),
+    {.name = "tokens-file", .value = "IDS", .kind = CLI_PATH, .field = FIELD(tokens_file),
      .commands = CLI_LOGITS, .help = "token ids separated by white space (- is standard input)"},
-    {.name = "out", .value = "FILE", .kind = CLI_TEXT, .field = FIELD(out), .commands = CLI_LOGITS,
+    {.name = "out", .value = "FILE", .kind = CLI_PATH, .field = FIELD(out), .commands = CLI_LOGITS,
      .help = "where the logits go; written whole or not at all"},
     {.name = "from", .value = "N", .kind = CLI_INTEGER, .field = FIELD(from), .low = 0,
      .high = INT64_C(1) << 24, .preset = "0", .commands = CLI_LOGITS,
@@ -82,7 +82,7 @@ const cli_option cli_option_rows[] = {
      .help = "feed positions from N on one at a time (default: none)"},
 
     /* tokenize */
-    {.name = "file", .value = "FILE", .kind = CLI_TEXT, .field = FIELD(text_file),
+    {.name = "file", .value = "FILE", .kind = CLI_PATH, .field = FIELD(text_file),
      .commands = CLI_TOKENIZE, .help = "read the text or the ids from FILE (- is standard input)"},
     {.name = "decode", .kind = CLI_FLAG, .field = FIELD(decode), .excludes = "added count",
      .commands = CLI_TOKENIZE, .help = "ids to text"},
