@@ -286,6 +286,7 @@ static void bent_links(void) {
             T_TRUE(unlink(path) == 0);
             (void)snprintf(path, sizeof path, "%s/%s", f.folder, files[i]);
             T_TRUE(symlink(loop ? files[i] : "nowhere", path) == 0);
+            if (i < 3) fixture_write(f.folder, files[3], "", 0); /* must not be looked at */
             refused(&f, PLUMB_ERROR_IO, files[i], "open", loop ? "a loop" : "a dangling link");
             T_TRUE(unlink(path) == 0);
         }
