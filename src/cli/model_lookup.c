@@ -100,7 +100,8 @@ plumb_status cli_find_model(const cli_options *options, char path[CLI_PATH_SIZE]
     size_t size = strlen(model);
     if (size >= CLI_PATH_SIZE)
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "--model", -1,
-                           plumb__format("%zu bytes", size).s, "a path below %d bytes", CLI_PATH_SIZE);
+                           plumb__format("%zu bytes", size).s, "a path below %d bytes",
+                           CLI_PATH_SIZE);
     if (size >= 5 && strcmp(model + size - 5, ".gguf") == 0)
         return plumb__fail(err, PLUMB_ERROR_UNSUPPORTED, model, NULL, -1, "a GGUF file",
                            "a folder with config.json and safetensors");

@@ -1,5 +1,5 @@
-/* Out of memory while options are parsed: the line given is not at fault.  The parser is compiled in
- * here over an allocator that fails on demand. */
+/* Out of memory while options are parsed: the line given is not at fault.  The parser is compiled
+ * in here over an allocator that fails on demand. */
 #include "t.h"
 
 #include <stdbool.h>
