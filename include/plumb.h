@@ -117,7 +117,8 @@ void plumb_session_destroy(plumb_session *session);
 
 /* Appends tokens.  On return `*logits` (if logits is not NULL) points at vocab_size floats for
  * the last token, owned by the session, valid until its next call.  A failed call leaves the
- * session where it was before it. */
+ * session where it was before it.  Rows that neither the logits nor later positions need are left
+ * out, and with them the weights that only those rows would have read and checked. */
 PLUMB_MUST_CHECK plumb_status plumb_session_eval(plumb_session *session, const int32_t *tokens,
                                                  int64_t n_tokens, const float **logits,
                                                  plumb_error *err);

@@ -20,8 +20,9 @@ plumb_needed_rows plumb__needed_rows(const plumb_model_config *c, const plumb_ba
     if (batch->first_logits < batch->rows)
         full = least(full, batch->state->length + batch->first_logits);
     for (int64_t l = c->layers - 1;; l--) {
-        /* Windows of the full rows, and the ring that later positions will read. */
-        key = least(full - (c->window - 1), batch->end - c->window);
+        /* The windows of the full rows.  The last position is always among them, so the last window,
+         * which later positions will read, is too. */
+        key = full - (c->window - 1);
         input = c->is_kv_source[l] ? 0 : key;
         if (l == layer) break;
         full = least(full, input);
