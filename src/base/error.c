@@ -1,44 +1,13 @@
 #include "base/error.h"
 
+#include "base/clean_text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 sequence at `s`, and its code point; 0 when it is none. */
-static size_t decode(const unsigned char *s, uint32_t *code) {
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
-    if (n == 0) return 0;
-    *code = n == 1 ? s[0] : s[0] & (0x7Fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if (s[i] >> 6 != 2) return 0;
-        *code = *code << 6 | (s[i] & 0x3Fu);
-    }
-    return *code < least[n] || *code > 0x10FFFF || *code >> 11 == 27 ? 0 : n;
-}
-
-/* Controls, line separators and marks that turn the direction of text. */
-static bool is_harmful(uint32_t c) {
-    return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x200E || c == 0x200F ||
-           (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
-}
-
-/* Copies text that may come from a hostile file: what could drive a terminal or is not UTF-8 becomes
- * '?', so that an error stays one readable line; cut at the end of a character. */
 static void copy_clean(char *to, size_t size, const char *from) {
-    size_t at = 0;
-    for (const unsigned char *s = (const unsigned char *)from; s && *s;) {
-        uint32_t code = 0;
-        size_t n = decode(s, &code);
-        bool shown = n > 0 && !is_harmful(code);
-        size_t width = shown ? n : 1;
-        if (at + width > size - 1) break;
-        if (shown) memcpy(to + at, s, n);
-        else to[at] = '?';
-        at += width;
-        s += n > 0 ? n : 1;
-    }
-    to[at] = 0;
+    plumb__clean_text(from ? from : "", "?", false, to, size);
 }
 
 plumb_status plumb__fail(plumb_error *err, plumb_status status, const char *file, const char *field,

@@ -1,7 +1,7 @@
 /* plumb inspect: what a checkpoint is made of.  Reads the config and the headers, no payload. */
 #include "cli/commands.h"
 
-#include "cli/clean_text.h"
+#include "base/clean_text.h"
 #include "cli/inspection.h"
 #include "cli/model_lookup.h"
 #include "cli/output.h"
@@ -232,7 +232,7 @@ static json_t *report_json(json_maker *m, const cli_options *options,
     json_t *report = json_object(), *classes = json_object(), *dtypes = json_object();
     /* A path need not be UTF-8; JSON must be: U+FFFD stands for each byte that is not. */
     char path[3 * CLI_PATH_SIZE];
-    cli_clean_text(plumb__checkpoint_folder(checkpoint), "\xEF\xBF\xBD", true, path, sizeof path);
+    plumb__clean_text(plumb__checkpoint_folder(checkpoint), "\xEF\xBF\xBD", true, path, sizeof path);
     put(m, report, "model", json_string(path));
     put(m, report, "config", config_json(m, config));
     put(m, report, "layers", layers_json(m, config));

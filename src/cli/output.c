@@ -1,7 +1,7 @@
 /* Standard output with one remembered failure; see output.h. */
 #include "cli/output.h"
 
-#include "cli/clean_text.h"
+#include "base/clean_text.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ void cli_complain(const cli_options *options, const char *format, ...) {
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
-    cli_clean_text(line, "?", false, clean, sizeof clean);
+    plumb__clean_text(line, "?", false, clean, sizeof clean);
     if (options != NULL)
         fprintf(stderr, "plumb %s: %s\n", options->command->name, clean);
     else
