@@ -20,9 +20,12 @@ bool bench_product_create(plumb_backend *backend, bench_random *random, const be
         bench_product_destroy(p);
         return false;
     }
-    for (int64_t i = 0; i < copies; i++)
-        p->matrix[i] =
-            bench_make_matrix(random, shape->type, shape->n, shape->k, p->memory + i * stride);
+    for (int64_t i = 0; i < copies; i++) {
+        int64_t bytes;
+        plumb_matrix *w = &p->matrix[i];
+        *w = bench_make_matrix(random, shape->type, shape->n, shape->k, p->memory + i * stride);
+        if (!shape->lanes) w->prepared = ops->prepare(backend, w, &bytes);
+    }
     bench_draw_activations(random, p->x, inputs);
     return true;
 }
@@ -32,6 +35,8 @@ void bench_product_destroy(bench_product *p) {
     void *blocks[] = {p->memory, p->x, p->xq, p->y};
     for (int i = 0; i < 4; i++)
         if (blocks[i]) ops->release(p->backend, blocks[i]);
+    for (int64_t i = 0; p->matrix && i < p->copies; i++)
+        if (p->matrix[i].prepared) ops->release(p->backend, (void *)(uintptr_t)p->matrix[i].prepared);
     free(p->matrix);
     *p = (bench_product){.backend = p->backend};
 }

@@ -23,11 +23,14 @@ PLUMB_FN float plumb__absolute_max(const float *x, int n) {
     return plumb__float_of(most);
 }
 
-/* Exponent of Q8's scale for a block of 32: the smallest power of two >= amax * fl32(1/448). */
-PLUMB_FN int32_t plumb__q8_exponent(const float *x) {
-    float amax = plumb__absolute_max(x, PLUMB_BLOCK);
+/* Exponent of Q8's scale for a block of 32 whose largest magnitude is amax: the smallest power of
+ * two >= amax * fl32(1/448). */
+PLUMB_FN int32_t plumb__q8_exponent_of(float amax) {
     amax = amax < 1e-4f ? 1e-4f : amax;
     return plumb__ceil_log2(amax * plumb__float_of(0x3B124925u));
+}
+PLUMB_FN int32_t plumb__q8_exponent(const float *x) {
+    return plumb__q8_exponent_of(plumb__absolute_max(x, PLUMB_BLOCK));
 }
 
 /* Exponent of the index quantiser's scale: smallest power of two >= amax * fl32(1/6). */

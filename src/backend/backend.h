@@ -26,6 +26,7 @@ typedef struct plumb_matrix {
     int64_t n, k;
     const void *codes;
     const uint8_t *scales;
+    const void *prepared; /* the backend's notes (`prepare`), or NULL; results do not depend on it */
 } plumb_matrix;
 
 typedef struct plumb_expert {
@@ -85,6 +86,10 @@ typedef struct plumb_backend_ops {
     /* Sets the float environment of the calling thread around a series of operations. */
     void (*begin)(plumb_backend *b);
     void (*end)(plumb_backend *b);
+    /* What the backend wants to know of a matrix that is used again and again: notes in the
+     * backend's memory, of *bytes bytes, for the matrix's `prepared`.  NULL when it wants none
+     * (*bytes 0) or has no memory for them. */
+    void *(*prepare)(plumb_backend *b, const plumb_matrix *w, int64_t *bytes);
     /* Waits for all operations.  PLUMB_ERROR_VALUE when one met a non-finite value since the last
      * check, PLUMB_ERROR_MEMORY when one had no scratch memory. */
     plumb_status (*check)(plumb_backend *b);

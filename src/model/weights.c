@@ -15,11 +15,17 @@ typedef struct loader {
     int64_t layer; /* -1: top level */
 } loader;
 
-static void *hold(loader *l, int64_t bytes) {
+/* Room for one more block to release with the weights. */
+static bool reserve_block(loader *l) {
     plumb_weights *w = l->weights;
     void **grown = plumb__grow(w->blocks, &w->block_capacity, w->n_blocks + 1, sizeof *grown);
     if (grown) w->blocks = grown;
-    void *memory = grown ? w->backend->ops->allocate(w->backend, bytes) : NULL;
+    return grown != NULL;
+}
+
+static void *hold(loader *l, int64_t bytes) {
+    plumb_weights *w = l->weights;
+    void *memory = reserve_block(l) ? w->backend->ops->allocate(w->backend, bytes) : NULL;
     if (!memory) {
         l->status = plumb__fail_memory(l->err, "weights", (size_t)bytes);
         return NULL;
@@ -27,6 +33,18 @@ static void *hold(loader *l, int64_t bytes) {
     w->blocks[w->n_blocks++] = memory;
     w->bytes += bytes;
     return memory;
+}
+
+/* The backend's notes about a matrix; without memory for them it does without. */
+static void prepare(loader *l, plumb_matrix *m) {
+    plumb_weights *w = l->weights;
+    int64_t bytes;
+    if (!reserve_block(l)) return;
+    void *notes = w->backend->ops->prepare(w->backend, m, &bytes);
+    if (!notes) return;
+    w->blocks[w->n_blocks++] = notes;
+    w->bytes += bytes;
+    m->prepared = notes;
 }
 
 static const plumb_tensor *find(loader *l, const char *name, const char *suffix) {
@@ -64,6 +82,7 @@ static void load_matrix(loader *l, plumb_matrix *m, const char *name, const char
     if (l->status != PLUMB_OK || m->type != PLUMB_MATRIX_FP8) return;
     const plumb_tensor *scale = find(l, name, ".scale");
     if (scale) m->scales = read_payload(l, scale);
+    if (l->status == PLUMB_OK) prepare(l, m);
 }
 
 /* A BF16 or F32 tensor as floats. */

@@ -102,6 +102,14 @@ static int64_t cpu_quantized_bytes(plumb_backend *b, int64_t rows, int64_t k) {
     return plumb__cpu_quantized_bytes((plumb_cpu_backend *)b, rows, k);
 }
 
+static void *cpu_prepare(plumb_backend *b, const plumb_matrix *w, int64_t *bytes) {
+    const plumb_cpu_kernels *kernels = ((plumb_cpu_backend *)b)->kernels;
+    *bytes = kernels->prepared_bytes(w);
+    void *notes = *bytes > 0 ? plumb__alloc_aligned(*bytes, 1) : NULL;
+    if (notes) kernels->prepare(w, notes);
+    return notes;
+}
+
 static void enter_float_env(void) {
     uint64_t unused;
     plumb__float_env_enter(&unused);
@@ -114,6 +122,7 @@ static const plumb_backend_ops cpu_ops = {
     .release = cpu_release,
     .begin = cpu_begin,
     .end = cpu_end,
+    .prepare = cpu_prepare,
     .check = cpu_check,
     .quantized_bytes = cpu_quantized_bytes,
     .quantize = plumb__cpu_quantize,

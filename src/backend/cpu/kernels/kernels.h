@@ -26,6 +26,9 @@ struct plumb_cpu_kernels {
      * an element is not finite. */
     int64_t (*quantized_row_bytes)(int64_t k);
     bool (*quantize_row)(const plumb_act *x, int64_t k, void *row);
+    /* Notes about a matrix for its `prepared`: their size, 0 for none, and their making. */
+    int64_t (*prepared_bytes)(const plumb_matrix *w);
+    void (*prepare)(const plumb_matrix *w, void *memory);
     /* Output columns [begin, end) of the rows x[rows]: y[row * y_stride + n].  scratch:
      * linear_quantized_scratch(k, rows) bytes, 64-byte aligned.  Returns false when a result is not
      * finite. */
@@ -78,6 +81,8 @@ extern const plumb_cpu_kernels plumb__cpu_kernels_avx2;
 
 int64_t PLUMB_KERNEL(quantized_row_bytes)(int64_t k);
 bool PLUMB_KERNEL(quantize_row)(const plumb_act *x, int64_t k, void *row);
+int64_t PLUMB_KERNEL(prepared_bytes)(const plumb_matrix *w);
+void PLUMB_KERNEL(prepare)(const plumb_matrix *w, void *memory);
 bool PLUMB_KERNEL(linear_quantized)(const void *const *x, int64_t rows, const plumb_matrix *w,
                                     int64_t begin, int64_t end, plumb_act *y, int64_t y_stride,
                                     void *scratch);

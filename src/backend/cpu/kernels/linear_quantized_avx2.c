@@ -2,11 +2,17 @@
  * reads weights in place, many share weights unpacked once. */
 #include "backend/cpu/kernels/quantized_avx2.h"
 
-enum { MANY = 3 }; /* rows from which unpacking once pays */
+enum {
+    MANY = 3,  /* rows from which unpacking once pays */
+    GROUP = 64 /* rows whose activations stay near while all weights pass by */
+};
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 int64_t plumb__linear_quantized_scratch_avx2(int64_t k, int64_t rows) {
-    (void)k;
-    return plumb__matmul_scratch_avx2() + rows * (int64_t)sizeof(plumb_panel_sums);
+    int64_t one = plumb__matvec_scratch_avx2(k);
+    int64_t many = plumb__matmul_scratch_avx2() + least(rows, GROUP) * (int64_t)sizeof(plumb_panel_sums);
+    return one > many ? one : many;
 }
 
 /* Stores eight results, of which `n` exist; returns whether all are finite. */
@@ -21,30 +27,44 @@ static bool store(__m256 result, int64_t n, plumb_act *y) {
     return finite;
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static bool one_by_one(const void *const *x, int64_t rows, const plumb_matrix *w, int64_t n,
+                       int64_t count, plumb_act *y, int64_t y_stride, void *scratch) {
+    bool finite = true;
+    for (int64_t r = 0; r < rows; r++) {
+        __m256 result;
+        plumb_row_avx2 row = plumb__row_view_avx2(x[r], w->k);
+        plumb__matvec_avx2(&row, w, n, count, scratch, &result);
+        finite &= store(result, count, y + r * y_stride);
+    }
+    return finite;
+}
+
+static bool together(const void *const *x, int64_t rows, const plumb_matrix *w, int64_t n,
+                     int64_t count, plumb_act *y, int64_t y_stride, void *scratch) {
+    plumb_panel_sums *sums =
+        (plumb_panel_sums *)(void *)((char *)scratch + plumb__matmul_scratch_avx2());
+    int64_t upper = least(count, PLUMB_LANE_ROWS);
+    bool finite = true;
+    plumb__matmul_avx2(x, rows, w, n, count, sums, scratch);
+    for (int64_t r = 0; r < rows; r++) {
+        finite &= store(sums[r].total[0], upper, y + r * y_stride);
+        finite &= store(sums[r].total[1], count - upper, y + r * y_stride + upper);
+    }
+    return finite;
+}
 
 bool plumb__linear_quantized_avx2(const void *const *x, int64_t rows, const plumb_matrix *w,
                                   int64_t begin, int64_t end, plumb_act *y, int64_t y_stride,
                                   void *scratch) {
-    plumb_panel_sums *sums =
-        (plumb_panel_sums *)(void *)((char *)scratch + plumb__matmul_scratch_avx2());
-    int64_t step = rows >= MANY ? PLUMB_PANEL_ROWS : PLUMB_LANE_ROWS;
     bool finite = true;
-    for (int64_t n = begin, count; n < end; n += count) {
-        /* Up to the next multiple of the step: a step never crosses a 32-row scale tile. */
-        count = least(step - n % step, end - n);
-        if (rows >= MANY) plumb__matmul_avx2(x, rows, w, n, count, sums, scratch);
-        for (int64_t r = 0; r < rows; r++) {
-            plumb_act *out = y + r * y_stride + n;
-            if (rows < MANY) {
-                __m256 result;
-                plumb__matvec_avx2(plumb__row_view_avx2(x[r], w->k), w, n, count, &result);
-                finite &= store(result, count, out);
-                continue;
-            }
-            int64_t upper = least(count, PLUMB_LANE_ROWS);
-            finite &= store(sums[r].total[0], upper, out);
-            finite &= store(sums[r].total[1], count - upper, out + upper);
+    for (int64_t first = 0; first < rows; first += GROUP) {
+        int64_t n_rows = least(rows - first, GROUP);
+        int64_t step = n_rows < MANY ? PLUMB_LANE_ROWS : PLUMB_PANEL_ROWS;
+        for (int64_t n = begin, count; n < end; n += count) {
+            /* Up to the next multiple of the step: a step never crosses a 32-row scale tile. */
+            count = least(step - n % step, end - n);
+            finite &= (n_rows < MANY ? one_by_one : together)(
+                x + first, n_rows, w, n, count, y + first * y_stride + n, y_stride, scratch);
         }
     }
     return finite;

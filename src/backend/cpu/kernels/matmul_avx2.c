@@ -1,30 +1,29 @@
 /* Many activation rows against sixteen weight rows: what prefill does all day.
  *
- * Sixteen rows by eight blocks of weights are unpacked once into scratch, interleaved so that a lane
- * holds the next few k of its own row, and meet every activation row.  Nothing is summed across
- * lanes, so an activation is a broadcast and a block sum is ready when its last product is. */
+ * Sixteen rows by eight blocks of weights are unpacked once into scratch as numbers of 16 bits,
+ * interleaved so that a lane holds the next two k of its own row, and meet every activation row.
+ * Nothing is summed across lanes, so an activation is a broadcast and a block sum is ready when its
+ * last product is.  Both formats share the multiplication; what it leaves out (the rest of the
+ * activations, small weights) is a few more products of the same kind. */
 #include "backend/cpu/kernels/quantized_avx2.h"
 
 enum {
-    FP4_GROUPS = 8,  /* vectors of four k a block */
-    FP8_GROUPS = 16, /* vectors of two k a block */
-    HALVES = 2       /* of a panel: eight weight rows each */
+    PAIRS = PLUMB_BLOCK / 2, /* of k in a block */
+    HALVES = 2,              /* of a panel: eight weight rows each */
+    TILE = 4                 /* activation rows that meet a weight while it is in a register */
 };
 
-/* One block of a panel, unpacked.  Even k come first, then odd ones. */
-typedef struct fp4_block {
-    __m256i weight[FP4_GROUPS][HALVES]; /* bytes 2w + 12 */
-    __m256i exponent[HALVES];           /* biased by 127 */
-} fp4_block;
+/* One block of a panel, unpacked, pairs in the order PLUMB_ORDER_LANE. */
+typedef struct block_panel {
+    __m256i weight[PAIRS][HALVES]; /* FP4: 2w; FP8: w * 2^6 from 2^-3 up, else 0 */
+    __m256i exponent[HALVES];      /* of the scales, biased by 127, at the exponent's place in a float */
+    int32_t least, most;           /* of those exponents */
+    uint32_t small_pairs;          /* bit p: pair p has a small weight */
+    __m256i small[PAIRS][HALVES];  /* those pairs: w * 2^9 of the small weights */
+} block_panel;
 
-typedef struct fp8_block {
-    __m256i high[FP8_GROUPS][HALVES], low[FP8_GROUPS][HALVES];
-    __m256i exponent[HALVES];
-} fp8_block;
-
-typedef union panel {
-    fp4_block fp4[PLUMB_CHUNK_BLOCKS];
-    fp8_block fp8[PLUMB_CHUNK_BLOCKS];
+typedef struct panel {
+    block_panel block[PLUMB_CHUNK_BLOCKS];
 } panel;
 
 int64_t plumb__matmul_scratch_avx2(void) { return (int64_t)sizeof(panel); }
@@ -47,42 +46,74 @@ static inline void transpose_dwords(const uint8_t *rows, int64_t stride, __m256i
     out[3] = _mm256_unpackhi_epi64(high01, high23);
 }
 
-static void unpack_fp4(const uint8_t *codes, int64_t stride, int half, fp4_block *out) {
-    static const int8_t shifted[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
-    const __m256i table = plumb__table_avx2(shifted), nibble = _mm256_set1_epi8(15);
+/* Bytes of even and of odd places, sign-extended to 16 bits. */
+static inline __m256i even_bytes(__m256i v) {
+    return _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8);
+}
+static inline __m256i odd_bytes(__m256i v) { return _mm256_srai_epi16(v, 8); }
+
+static void unpack_fp4(const uint8_t *codes, int64_t stride, int half, block_panel *out) {
+    static const int8_t twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    /* Bytes 01 45 23 67 of a dword's eight k: even places then hold k, k + 2 of each half. */
+    static const int8_t swapped[16] = {0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15};
+    const __m256i table = plumb__table_avx2(twice), nibble = _mm256_set1_epi8(15);
     __m256i packed[4];
     transpose_dwords(codes, stride, packed);
     for (int j = 0; j < 4; j++) {
-        out->weight[j][half] = _mm256_shuffle_epi8(table, _mm256_and_si256(packed[j], nibble));
-        out->weight[4 + j][half] = _mm256_shuffle_epi8(
-            table, _mm256_and_si256(_mm256_srli_epi16(packed[j], 4), nibble));
+        __m256i v = _mm256_shuffle_epi8(packed[j], plumb__table_avx2(swapped));
+        __m256i even = _mm256_shuffle_epi8(table, _mm256_and_si256(v, nibble));
+        __m256i odd = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble));
+        out->weight[4 * j][half] = even_bytes(even);
+        out->weight[4 * j + 1][half] = even_bytes(odd);
+        out->weight[4 * j + 2][half] = odd_bytes(even);
+        out->weight[4 * j + 3][half] = odd_bytes(odd);
     }
 }
 
-/* Four codes a lane: the planes (w * 2^9) >> 8 and (w * 2^9) & 255 of the even and the odd ones, as
- * in matvec_avx2.c. */
-static inline void unpack_fp8_dword(__m256i code, int half, int j, fp8_block *out) {
-    static const int8_t power_low[16] = {1, 1, 2, 4, 8, 16, 32, 64, -128};
-    static const int8_t power_high[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64};
-    static const int8_t implicit[16] = {0, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8};
-    const __m256i upper = _mm256_set1_epi16((short)0xFF00);
-    __m256i e = _mm256_and_si256(_mm256_srli_epi16(code, 3), _mm256_set1_epi8(15));
-    __m256i m = _mm256_or_si256(_mm256_shuffle_epi8(plumb__table_avx2(implicit), e),
-                                _mm256_and_si256(code, _mm256_set1_epi8(7)));
-    m = _mm256_sign_epi8(m, _mm256_or_si256(code, _mm256_set1_epi8(1)));
-    __m256i p_low = _mm256_shuffle_epi8(plumb__table_avx2(power_low), e);
-    __m256i p_high = _mm256_shuffle_epi8(plumb__table_avx2(power_high), e);
-    __m256i m_even = _mm256_slli_epi16(m, 8), m_odd = _mm256_and_si256(m, upper);
-    __m256i p_even =
-        _mm256_or_si256(_mm256_andnot_si256(upper, p_low), _mm256_slli_epi16(p_high, 8));
-    __m256i p_odd = _mm256_or_si256(_mm256_srli_epi16(p_low, 8), _mm256_and_si256(p_high, upper));
-    out->high[j][half] = _mm256_mulhi_epi16(m_even, p_even);
-    out->high[8 + j][half] = _mm256_mulhi_epi16(m_odd, p_odd);
-    out->low[j][half] = _mm256_srli_epi16(_mm256_mullo_epi16(m_even, p_even), 8);
-    out->low[8 + j][half] = _mm256_srli_epi16(_mm256_mullo_epi16(m_odd, p_odd), 8);
+/* The small weights of four codes a lane, times 2^9, as bytes; all others as 0. */
+static inline __m256i small_values(__m256i code) {
+    static const int8_t upper[16] = {16, 18, 20, 22, 24, 26, 28, 30,
+                                     32, 36, 40, 44, 48, 52, 56, 60};
+    __m256i magnitude = _mm256_and_si256(code, _mm256_set1_epi8(0x7F));
+    __m256i is_small = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), magnitude);
+    /* The sixteen lower codes are their own values: subnormals and the first binade. */
+    __m256i is_upper = _mm256_cmpgt_epi8(magnitude, _mm256_set1_epi8(15));
+    __m256i value = _mm256_blendv_epi8(
+        magnitude,
+        _mm256_shuffle_epi8(plumb__table_avx2(upper),
+                            _mm256_and_si256(magnitude, _mm256_set1_epi8(15))), is_upper);
+    value = _mm256_and_si256(value, is_small);
+    return _mm256_sign_epi8(value, _mm256_or_si256(code, _mm256_set1_epi8(1)));
 }
 
-static void unpack_fp8(const uint8_t *codes, int64_t stride, int half, fp8_block *out) {
+static void unpack_small(__m256i code, int half, int i, block_panel *out) {
+    __m256i small = small_values(code), part[2] = {even_bytes(small), odd_bytes(small)};
+    for (int j = 0; j < 2; j++) {
+        if (_mm256_testz_si256(part[j], part[j])) continue;
+        int p = 2 * i + j;
+        if (!(out->small_pairs >> p & 1)) out->small[p][1 - half] = _mm256_setzero_si256();
+        out->small[p][half] = part[j];
+        out->small_pairs |= 1u << p;
+    }
+}
+
+/* Pairs 2i and 2i + 1: four codes a lane. */
+static inline void unpack_fp8_dword(__m256i code, int half, int i, block_panel *out) {
+    const __m256i lower = _mm256_set1_epi16(0xFF);
+    __m256i power_low, power_high, mantissa = plumb__fp8_mantissa_avx2(code);
+    plumb__fp8_power_avx2(code, &power_low, &power_high);
+    __m256i even = _mm256_or_si256(_mm256_and_si256(power_low, lower),
+                                   _mm256_slli_epi16(power_high, 8));
+    __m256i odd = _mm256_or_si256(_mm256_srli_epi16(power_low, 8),
+                                  _mm256_andnot_si256(lower, power_high));
+    out->weight[2 * i][half] = _mm256_mullo_epi16(_mm256_and_si256(mantissa, lower), even);
+    out->weight[2 * i + 1][half] = _mm256_mullo_epi16(_mm256_srli_epi16(mantissa, 8), odd);
+    __m256i magnitude = _mm256_and_si256(code, _mm256_set1_epi8(0x7F));
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), magnitude)))
+        unpack_small(code, half, i, out);
+}
+
+static void unpack_fp8(const uint8_t *codes, int64_t stride, int half, block_panel *out) {
     for (int part = 0; part < 2; part++) {
         __m256i dword[4];
         transpose_dwords(codes + 16 * part, stride, dword);
@@ -90,168 +121,198 @@ static void unpack_fp8(const uint8_t *codes, int64_t stride, int half, fp8_block
     }
 }
 
-/* Scale exponents of one block for eight rows, of which `rows` exist. */
-static __m256i exponents(const plumb_matrix *w, int64_t n, int64_t rows, int64_t b) {
-    int64_t blocks = w->k / PLUMB_BLOCK;
-    int32_t e[PLUMB_LANE_ROWS] = {0};
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t row = w->type == PLUMB_MATRIX_FP8 ? (n + r) / PLUMB_BLOCK : n + r;
-        e[r] = w->scales[row * blocks + b];
-    }
-    return _mm256_loadu_si256((const __m256i *)(const void *)e);
-}
-
-/* Unpacks blocks b .. b+count-1 of rows n .. n+rows-1 into one half.  Fewer than eight rows are
- * copied beside zeros first, so that nothing outside the matrix is read. */
+/* Blocks b .. b+count-1 of eight rows, of which `rows` exist, into one half. */
 static void unpack_half(const plumb_matrix *w, int64_t n, int64_t rows, int64_t b, int64_t count,
                         int half, panel *out) {
+    plumb_padded_chunk padded;
+    plumb_chunk s = plumb__find_chunk_avx2(w, n, rows, b, count, &padded);
     bool fp8 = w->type == PLUMB_MATRIX_FP8;
-    int64_t size = fp8 ? PLUMB_BLOCK : PLUMB_BLOCK / 2, stride = w->k / PLUMB_BLOCK * size;
-    uint8_t padded[PLUMB_LANE_ROWS * PLUMB_CHUNK_BLOCKS * PLUMB_BLOCK];
-    const uint8_t *codes = padded;
-    if (rows == PLUMB_LANE_ROWS) codes = (const uint8_t *)w->codes + n * stride + b * size;
-    else {
-        memset(padded, 0, sizeof padded);
-        for (int64_t r = 0; r < rows; r++)
-            memcpy(padded + r * count * size,
-                   (const uint8_t *)w->codes + (n + r) * stride + b * size,
-                   (size_t)(count * size));
-        stride = count * size;
-    }
+    __m256i scales[2];
+    if (!fp8) plumb__scale_bytes_avx2(s, scales);
     for (int64_t i = 0; i < count; i++) {
-        __m256i e = exponents(w, n, rows, b + i);
         if (fp8) {
-            unpack_fp8(codes + i * size, stride, half, &out->fp8[i]);
-            out->fp8[i].exponent[half] = e;
+            unpack_fp8(s.codes + i * PLUMB_BLOCK, s.stride, half, &out->block[i]);
+            out->block[i].exponent[half] = _mm256_set1_epi32(s.scales[i] << 23);
         } else {
-            unpack_fp4(codes + i * size, stride, half, &out->fp4[i]);
-            out->fp4[i].exponent[half] = e;
+            unpack_fp4(s.codes + i * (PLUMB_BLOCK / 2), s.stride, half, &out->block[i]);
+            out->block[i].exponent[half] = plumb__exponent_field_avx2(scales[i / 4], (int)i % 4);
         }
+    }
+}
+
+static int32_t least_lane(__m256i v) {
+    __m128i four = _mm_min_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    __m128i two = _mm_min_epi32(four, _mm_shuffle_epi32(four, 0x4E));
+    return _mm_cvtsi128_si32(_mm_min_epi32(two, _mm_shuffle_epi32(two, 0xB1)));
+}
+
+static void unpack(const plumb_matrix *w, int64_t n, int64_t rows, int64_t b, int64_t count,
+                   panel *out) {
+    const __m256i all = _mm256_set1_epi32(255);
+    int64_t upper = rows < PLUMB_LANE_ROWS ? rows : PLUMB_LANE_ROWS;
+    for (int64_t i = 0; i < count; i++) out->block[i].small_pairs = 0;
+    unpack_half(w, n, upper, b, count, 0, out);
+    unpack_half(w, n + upper, rows - upper, b, count, 1, out);
+    for (int64_t i = 0; i < count; i++) {
+        block_panel *block = &out->block[i];
+        __m256i lower = _mm256_srli_epi32(block->exponent[0], 23);
+        __m256i higher = _mm256_srli_epi32(block->exponent[1], 23);
+        block->least = least_lane(_mm256_min_epi32(lower, higher));
+        block->most = 255 - least_lane(_mm256_sub_epi32(all, _mm256_max_epi32(lower, higher)));
     }
 }
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-static inline __m256i dword(const void *four_bytes) {
+static inline __m256i pair_at(const int16_t *x) {
     int32_t value;
-    memcpy(&value, four_bytes, sizeof value);
+    memcpy(&value, x, sizeof value);
     return _mm256_set1_epi32(value);
 }
 
-/* Two activation rows at a time: each weight that is loaded meets both. */
-enum { PAIR = 2 };
+/* Written out, since gcc otherwise regroups the sums of several pairs into trees that need more
+ * registers than there are. */
+static inline void add_in_place(__m256i *sum, __m256i term) {
+    __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(term));
+}
 
-/* One block of two activation rows against both halves, in units of the high plane (FP4: of 2^-10).
- * sum [row][half]. */
-typedef struct pair_sums {
-    __m256 d[PAIR][HALVES];
-} pair_sums;
+typedef struct tile_sums {
+    __m256i sum[TILE][HALVES];
+} tile_sums;
 
-#define ADD(sum, term)                        \
-    do {                                      \
-        sum = _mm256_add_epi32(sum, (term));  \
-        PLUMB_KEEP_AVX2(sum);                 \
-    } while (0)
-#define ADD16(sum, term)                      \
-    do {                                      \
-        sum = _mm256_add_epi16(sum, (term));  \
-        PLUMB_KEEP_AVX2(sum);                 \
-    } while (0)
-
-/* sum[row][half] += unit * (a block of byte weights times one plane of digits of each row).  Four
- * products of a plane fit 16 bits. */
-static inline void add_digits(const fp4_block *w, const int8_t *x0, const int8_t *x1, short unit,
-                              __m256i sum[PAIR][HALVES]) {
-    const __m256i units = _mm256_set1_epi16(unit);
-    for (int parity = 0; parity < 2; parity++) {
-        __m256i s00 = _mm256_setzero_si256(), s01 = s00, s10 = s00, s11 = s00;
-        for (int g = 0; g < 4; g++) {
-            __m256i w0 = w->weight[4 * parity + g][0], w1 = w->weight[4 * parity + g][1];
-            __m256i a0 = dword(x0 + 32 * parity + 4 * g), a1 = dword(x1 + 32 * parity + 4 * g);
-            ADD16(s00, _mm256_maddubs_epi16(w0, a0));
-            ADD16(s01, _mm256_maddubs_epi16(w1, a0));
-            ADD16(s10, _mm256_maddubs_epi16(w0, a1));
-            ADD16(s11, _mm256_maddubs_epi16(w1, a1));
-        }
-        sum[0][0] = _mm256_add_epi32(sum[0][0], _mm256_madd_epi16(s00, units));
-        sum[0][1] = _mm256_add_epi32(sum[0][1], _mm256_madd_epi16(s01, units));
-        sum[1][0] = _mm256_add_epi32(sum[1][0], _mm256_madd_epi16(s10, units));
-        sum[1][1] = _mm256_add_epi32(sum[1][1], _mm256_madd_epi16(s11, units));
+/* Pair p of TILE activation rows. */
+static inline void add_pair(const __m256i weight[HALVES], const int16_t *const x[TILE], int p,
+                            tile_sums *sums) {
+    __m256i w0 = weight[0], w1 = weight[1];
+    for (int t = 0; t < TILE; t++) {
+        __m256i a = pair_at(x[t] + 2 * p);
+        add_in_place(&sums->sum[t][0], _mm256_madd_epi16(w0, a));
+        add_in_place(&sums->sum[t][1], _mm256_madd_epi16(w1, a));
     }
 }
 
-/* D_b of two rows.  Not inlined, like fp8_planes: a compiler that sees several blocks at once runs out
- * of registers. */
-__attribute__((noinline)) static void fp4_products(const fp4_block *w, const plumb_row_avx2 x[PAIR],
-                                                   int64_t b, pair_sums *out) {
-    int64_t at = b / 2 * 64 + b % 2 * 16;
-    __m256i sum[PAIR][HALVES];
-    for (int r = 0; r < PAIR; r++)
-        sum[r][0] = sum[r][1] = _mm256_set1_epi32(-12 * x[r].sum[b]); /* takes the 12 back */
-    add_digits(w, x[0].digit[0] + at, x[1].digit[0] + at, 8, sum);
-    add_digits(w, x[0].digit[1] + at, x[1].digit[1] + at, 2048, sum);
-    if (x[0].has_low[b] | x[1].has_low[b])
-        add_digits(w, x[0].digit[2] + at, x[1].digit[2] + at, 1, sum);
-    for (int r = 0; r < PAIR; r++)
+/* All pairs of a block against TILE activation rows, x[t] in PLUMB_ORDER_LANE: in units of the weights'
+ * times the rows' own, below 2^31 by the choice of those (quantize_avx2.c).  Not inlined: a compiler
+ * that sees several blocks at once runs out of registers. */
+__attribute__((noinline)) static void multiply(const block_panel *w, const int16_t *const x[TILE],
+                                               tile_sums *out) {
+    tile_sums sums;
+    for (int t = 0; t < TILE; t++)
+        for (int h = 0; h < HALVES; h++) sums.sum[t][h] = _mm256_setzero_si256();
+#pragma GCC unroll 16
+    for (int p = 0; p < PAIRS; p++) add_pair(w->weight[p], x, p, &sums);
+    *out = sums;
+}
+
+/* The pair that element k is in: its second one when bit 1 of k is set. */
+static inline int pair_of(int k) { return k / 4 * 2 + (k & 1); }
+
+/* Products of eight weight rows with the rest of a block's activations, one of a pair at a time. */
+static __m256i times_rest(const __m256i weight[PAIRS][HALVES], int half, uint32_t rest,
+                          const int32_t *value) {
+    __m256i sum = _mm256_setzero_si256();
+    for (; rest; rest &= rest - 1) {
+        int k = __builtin_ctz(rest);
+        uint32_t one = (uint32_t)(value[k] & 0xFFFF) << 16 * (k >> 1 & 1);
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weight[pair_of(k)][half],
+                                                      _mm256_set1_epi32((int32_t)one)));
+    }
+    return sum;
+}
+
+static inline void add_scaled(__m256i sum, double unit, __m256d whole[2]) {
+    const __m256d u = _mm256_set1_pd(unit);
+    whole[0] = _mm256_fmadd_pd(_mm256_cvtepi32_pd(_mm256_castsi256_si128(sum)), u, whole[0]);
+    whole[1] = _mm256_fmadd_pd(_mm256_cvtepi32_pd(_mm256_extracti128_si256(sum, 1)), u, whole[1]);
+}
+
+/* Small weights times the activations in `high`. */
+static __m256i times_small(const block_panel *w, int half, const int16_t *high) {
+    __m256i sum = _mm256_setzero_si256();
+    for (uint32_t pairs = w->small_pairs; pairs; pairs &= pairs - 1) {
+        int p = __builtin_ctz(pairs);
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(w->small[p][half], pair_at(high + 2 * p)));
+    }
+    return sum;
+}
+
+/* Small weights times the rest; pairs without a small weight hold none. */
+static __m256i small_times_rest(const block_panel *w, int half, uint32_t rest,
+                                const int32_t *value) {
+    uint32_t met = 0;
+    for (uint32_t left = rest; left; left &= left - 1) {
+        int k = __builtin_ctz(left);
+        if (w->small_pairs >> pair_of(k) & 1) met |= 1u << k;
+    }
+    return times_rest(w->small, half, met, value);
+}
+
+/* Adds the small weights' products to the sums of a tile, whose unit becomes 2^-3 of what it was.
+ * Returns false, and changes nothing, when a sum may not fit. */
+__attribute__((noinline)) static bool merge_small(const block_panel *w,
+                                                  const int16_t *const high[TILE],
+                                                  tile_sums *sums) {
+    enum { ROOM = (1 << 28) - (1 << 23) }; /* small products add up to less than 2^26 */
+    __m256i most = _mm256_setzero_si256();
+    for (int t = 0; t < TILE; t++)
         for (int h = 0; h < HALVES; h++)
-            out->d[r][h] =
-                _mm256_mul_ps(_mm256_cvtepi32_ps(sum[r][h]), _mm256_set1_ps(0x1p-10f));
-}
-
-/* Both planes of the weights against one plane of each row: [row][half] in double, two vectors. */
-typedef struct plane_sums {
-    __m256d d[PAIR][HALVES][2];
-} plane_sums;
-
-static inline void join(__m256i high, __m256i low, __m256d sum[2]) {
-    sum[0] = plumb__join_avx2(_mm256_castsi256_si128(high), _mm256_castsi256_si128(low));
-    sum[1] = plumb__join_avx2(_mm256_extracti128_si256(high, 1), _mm256_extracti128_si256(low, 1));
-}
-
-__attribute__((noinline)) static void fp8_planes(const fp8_block *w, const int16_t *x0,
-                                                 const int16_t *x1, plane_sums *out) {
-    for (int h = 0; h < HALVES; h++) {
-        __m256i high0 = _mm256_setzero_si256(), high1 = high0, low0 = high0, low1 = high0;
-        for (int g = 0; g < FP8_GROUPS; g++) {
-            __m256i a0 = dword(x0 + 2 * g), a1 = dword(x1 + 2 * g);
-            __m256i high = w->high[g][h], low = w->low[g][h];
-            ADD(high0, _mm256_madd_epi16(high, a0));
-            ADD(high1, _mm256_madd_epi16(high, a1));
-            ADD(low0, _mm256_madd_epi16(low, a0));
-            ADD(low1, _mm256_madd_epi16(low, a1));
-        }
-        join(high0, low0, out->d[0][h]);
-        join(high1, low1, out->d[1][h]);
+            most = _mm256_max_epu32(most, _mm256_abs_epi32(sums->sum[t][h]));
+    most = _mm256_cmpgt_epi32(most, _mm256_set1_epi32(ROOM));
+    if (!_mm256_testz_si256(most, most)) return false;
+    tile_sums eighths;
+    for (int t = 0; t < TILE; t++)
+        for (int h = 0; h < HALVES; h++)
+            eighths.sum[t][h] = _mm256_slli_epi32(sums->sum[t][h], 3);
+    for (uint32_t pairs = w->small_pairs; pairs; pairs &= pairs - 1) {
+        int p = __builtin_ctz(pairs);
+        add_pair(w->small[p], high, p, &eighths);
     }
+    *sums = eighths;
+    return true;
 }
 
-static void fp8_products(const fp8_block *w, const plumb_row_avx2 x[PAIR], int64_t b,
-                         pair_sums *out) {
-    int64_t at = b * PLUMB_BLOCK;
-    bool low = x[0].has_low[b] | x[1].has_low[b];
-    plane_sums sums, rest;
-    fp8_planes(w, x[0].high[PLUMB_ORDER_LANE] + at, x[1].high[PLUMB_ORDER_LANE] + at, &sums);
-    if (low) fp8_planes(w, x[0].low[PLUMB_ORDER_LANE] + at, x[1].low[PLUMB_ORDER_LANE] + at, &rest);
-    for (int r = 0; r < PAIR; r++)
-        for (int h = 0; h < HALVES; h++) {
-            __m256d first = sums.d[r][h][0], second = sums.d[r][h][1];
-            if (low) { /* value = 8 * high + low; the eighth keeps one scale for both */
-                const __m256d eighth = _mm256_set1_pd(0.125);
-                first = _mm256_add_pd(first, _mm256_mul_pd(rest.d[r][h][0], eighth));
-                second = _mm256_add_pd(second, _mm256_mul_pd(rest.d[r][h][1], eighth));
-            }
-            __m256 d = _mm256_set_m128(_mm256_cvtpd_ps(second), _mm256_cvtpd_ps(first));
-            out->d[r][h] = _mm256_mul_ps(d, _mm256_set1_ps(0x1p-15f));
-        }
+/* D_b with what the vectors left out: below 2^41 in units of 2^-18, exact in double.  merged: `sum` has
+ * the small weights' products already. */
+__attribute__((noinline)) static __m256 whole_sum(const block_panel *w, int half, __m256i sum,
+                                                  bool merged, plumb_row_avx2 x, int64_t b,
+                                                  bool fp8) {
+    const int32_t *value = x.value + b * PLUMB_BLOCK;
+    double unit = fp8 ? 0x1p-15 : 0x1p-10, shifted = unit * (fp8 ? 1 << x.block[b].shift : 8);
+    uint32_t rest = fp8 ? x.block[b].rest : x.block[b].digit_rest;
+    __m256d whole[2] = {_mm256_setzero_pd(), _mm256_setzero_pd()};
+    add_scaled(sum, merged ? shifted * 0.125 : shifted, whole);
+    if (rest) add_scaled(times_rest(w->weight, half, rest, value), unit, whole);
+    if (w->small_pairs && !merged)
+        add_scaled(times_small(w, half, x.high[PLUMB_ORDER_LANE] + b * PLUMB_BLOCK),
+                   shifted * 0.125, whole);
+    if (w->small_pairs && rest)
+        add_scaled(small_times_rest(w, half, rest, value), unit * 0.125, whole);
+    return plumb__round_avx2(whole);
 }
 
-/* segment = fma(D_b, P_b, segment) for one row. */
-static inline void add_block(const __m256 d[HALVES], const __m256i weight_exponent[HALVES],
-                             int32_t exponent, plumb_panel_sums *sums) {
-    __m256i ea = _mm256_set1_epi32(exponent);
+/* segment = fma(D_b, P_b, segment) of eight weight rows. */
+static void add_whole(const block_panel *w, int half, __m256i sum, bool merged, plumb_row_avx2 x,
+                      int64_t b, bool fp8, __m256 *segment) {
+    __m256i biased = _mm256_add_epi32(_mm256_srli_epi32(w->exponent[half], 23),
+                                      _mm256_set1_epi32(x.block[b].exponent));
+    *segment = _mm256_fmadd_ps(whole_sum(w, half, sum, merged, x, b, fp8), plumb__power_avx2(biased),
+                               *segment);
+}
+
+static inline void add_block(const block_panel *w, const __m256i sum[HALVES], bool merged,
+                             plumb_row_avx2 x, int64_t b, bool fp8, plumb_panel_sums *sums) {
+    const plumb_usual_scale *scale = fp8 ? &x.block[b].fp8 : &x.block[b].fp4;
+    bool usual = w->least >= scale->least && w->most <= scale->most &&
+                 (!fp8 || merged || !w->small_pairs);
+    const __m256i field = _mm256_set1_epi32(scale->field - (merged ? 3 * (1 << 23) : 0));
     for (int h = 0; h < HALVES; h++) {
-        __m256 p = plumb__power_avx2(_mm256_add_epi32(weight_exponent[h], ea));
-        sums->segment[h] = _mm256_fmadd_ps(d[h], p, sums->segment[h]);
+        __m256 *segment = &sums->segment[h];
+        if (!usual) {
+            add_whole(w, h, sum[h], merged, x, b, fp8, segment);
+            continue;
+        }
+        __m256 power = _mm256_castsi256_ps(_mm256_add_epi32(w->exponent[h], field));
+        *segment = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[h]), power, *segment);
     }
 }
 
@@ -264,34 +325,41 @@ static void end_segment(plumb_panel_sums *sums, bool first) {
     }
 }
 
+/* Blocks b .. b+count-1, unpacked in `weights`, against n_x <= TILE activation rows. */
+static inline void multiply_chunk(const panel *weights, const void *const *x, int64_t n_x,
+                                  int64_t k, int64_t b, int64_t count, bool fp8,
+                                  plumb_panel_sums *sums) {
+    plumb_row_avx2 row[TILE];
+    for (int64_t t = 0; t < TILE; t++) /* missing rows repeat the last; their sums are not used */
+        row[t] = plumb__row_view_avx2(x[t < n_x ? t : n_x - 1], k);
+    for (int64_t j = 0; j < count; j++) {
+        const int16_t *high[TILE];
+        for (int t = 0; t < TILE; t++)
+            high[t] = (fp8 ? row[t].high[PLUMB_ORDER_LANE] : row[t].eighth) + (b + j) * PLUMB_BLOCK;
+        tile_sums products;
+        const block_panel *w = &weights->block[j];
+        multiply(w, high, &products);
+        bool merged = fp8 && w->small_pairs && merge_small(w, high, &products);
+        for (int64_t t = 0; t < n_x; t++)
+            add_block(w, products.sum[t], merged, row[t], b + j, fp8, &sums[t]);
+    }
+}
+
 void plumb__matmul_avx2(const void *const *x, int64_t n_x, const plumb_matrix *w, int64_t n,
                         int64_t rows, plumb_panel_sums *sums, void *scratch) {
     panel *weights = scratch;
     int64_t blocks = w->k / PLUMB_BLOCK;
-    int64_t upper = rows < PLUMB_LANE_ROWS ? rows : PLUMB_LANE_ROWS;
-    bool fp8 = w->type == PLUMB_MATRIX_FP8;
     memset(sums, 0, (size_t)n_x * sizeof *sums);
     for (int64_t b = 0, count; b < blocks; b += count) {
         count = blocks - b < PLUMB_CHUNK_BLOCKS ? blocks - b : PLUMB_CHUNK_BLOCKS;
-        unpack_half(w, n, upper, b, count, 0, weights);
-        unpack_half(w, n + upper, rows - upper, b, count, 1, weights);
-        bool ends = (b + count) % PLUMB_BLOCKS_PER_SEGMENT == 0 || b + count == blocks;
-        for (int64_t i = 0; i < n_x; i += PAIR) {
-            /* An odd last row is its own partner; only its first result is used. */
-            int64_t n_rows = n_x - i < PAIR ? n_x - i : PAIR;
-            plumb_row_avx2 pair[PAIR] = {plumb__row_view_avx2(x[i], w->k),
-                                         plumb__row_view_avx2(x[i + n_rows - 1], w->k)};
-            for (int64_t j = 0; j < count; j++) {
-                pair_sums products;
-                if (fp8) fp8_products(&weights->fp8[j], pair, b + j, &products);
-                else fp4_products(&weights->fp4[j], pair, b + j, &products);
-                for (int64_t r = 0; r < n_rows; r++)
-                    add_block(products.d[r],
-                              fp8 ? weights->fp8[j].exponent : weights->fp4[j].exponent,
-                              pair[r].exponent[b + j], &sums[i + r]);
-            }
-            for (int64_t r = 0; ends && r < n_rows; r++)
-                end_segment(&sums[i + r], b < PLUMB_BLOCKS_PER_SEGMENT);
+        unpack(w, n, rows, b, count, weights);
+        for (int64_t i = 0; i < n_x; i += TILE) {
+            int64_t n_rows = n_x - i < TILE ? n_x - i : TILE;
+            if (w->type == PLUMB_MATRIX_FP8)
+                multiply_chunk(weights, x + i, n_rows, w->k, b, count, true, sums + i);
+            else multiply_chunk(weights, x + i, n_rows, w->k, b, count, false, sums + i);
         }
+        if ((b + count) % PLUMB_BLOCKS_PER_SEGMENT == 0 || b + count == blocks)
+            for (int64_t i = 0; i < n_x; i++) end_segment(&sums[i], b < PLUMB_BLOCKS_PER_SEGMENT);
     }
 }

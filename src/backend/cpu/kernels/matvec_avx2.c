@@ -1,207 +1,254 @@
 /* One activation row against eight weight rows: what decoding does all day.
  *
- * Weights are read in the order they have in memory and unpacked in registers.  A vector holds k of
- * ONE weight row here, so a block's products are joined across lanes; eight blocks of eight rows are
- * then transposed, and the contract's chain of blocks runs with one weight row per lane. */
+ * Weights are read in the order they have in memory and unpacked in registers, so a vector holds k of
+ * ONE weight row.  A block's partial sums of eight rows are added and transposed in one tree, which
+ * leaves a weight row in each lane, where the contract's chain of blocks runs.  What the vectors leave
+ * out (the rest of the activations, small weights) is added one product at a time. */
 #include "backend/cpu/kernels/quantized_avx2.h"
 
 /* How far ahead of its reads a row is prefetched, in bytes. */
-enum { AHEAD = 1024 };
+enum { AHEAD = 2048 };
 
-static inline void transpose(__m256 r[8]) {
-    __m256 t[8], u[8];
-    for (int i = 0; i < 4; i++) {
-        t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-    }
-    for (int i = 0; i < 2; i++) {
-        u[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44);
-        u[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xEE);
-        u[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44);
-        u[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xEE);
-    }
-    for (int i = 0; i < 4; i++) {
-        r[i] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
-        r[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
-    }
+/* Products of small weights with the 16-bit activations, by block and row: in units of 2^-9 times the
+ * block's, below 2^23. */
+typedef int32_t small_sums[PLUMB_LANE_ROWS];
+
+int64_t plumb__matvec_scratch_avx2(int64_t k) {
+    return k / PLUMB_BLOCK * (int64_t)sizeof(small_sums) +
+           PLUMB_LANE_ROWS * k * (int64_t)sizeof(plumb_small_weight);
+}
+
+/* ---- Rows side by side -------------------------------------------------------------------------- */
+
+/* From a row's codes at `offset` to those read AHEAD bytes later: near the end of its rows a thread
+ * goes on with the next eight. */
+static inline int64_t distance_ahead(int64_t offset, int64_t row_bytes) {
+    return offset + AHEAD < row_bytes ? AHEAD : AHEAD + (PLUMB_LANE_ROWS - 1) * row_bytes;
+}
+
+/* 64 bytes of each row, as a chunk has rows of at least 128 (FP4) or 256 bytes. */
+static inline void prefetch_rows(const uint8_t *codes, int64_t stride, int64_t ahead) {
+    for (int r = 0; r < PLUMB_LANE_ROWS; r++)
+        _mm_prefetch((const char *)codes + r * stride + ahead, _MM_HINT_T0);
+}
+
+/* Dwords two apart of a and of b added up, then neighbours of such sums: a b a b, then a b c d, in each
+ * half. */
+static inline __m256i add_halves(__m256i a, __m256i b) {
+    return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+}
+static inline __m256i add_pairs(__m256i ab, __m256i cd) {
+    return _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd));
+}
+
+/* P_b of a scale that all rows share. */
+static inline __m256 shared_power(int32_t biased) {
+    int32_t e = biased < 0 ? 0 : biased > 255 ? 255 : biased;
+    return _mm256_castsi256_ps(_mm256_set1_epi32(e * (1 << 23)));
 }
 
 /* ---- FP4 ------------------------------------------------------------------------------------- */
 
 /* Two blocks of one row (32 bytes of codes): partial sums, four lanes to a block.  Weights are
  * 2w + 12 (0..24), so that vpmaddubsw takes them unsigned; four of its sums fit 16 bits. */
-static inline __m256i two_blocks(__m256i codes, const int8_t *digit0, const int8_t *digit1) {
+static inline __m256i two_blocks(__m256i codes, __m256i digit[2][2]) {
     static const int8_t shifted[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
     const __m256i table = plumb__table_avx2(shifted), nibble = _mm256_set1_epi8(15);
+    PLUMB_KEEP_AVX2(codes);
     __m256i even = _mm256_shuffle_epi8(table, _mm256_and_si256(codes, nibble));
     __m256i odd = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble));
-    __m256i sum0 = _mm256_add_epi16(
-        _mm256_maddubs_epi16(even, _mm256_loadu_si256((const __m256i *)(const void *)digit0)),
-        _mm256_maddubs_epi16(odd, _mm256_loadu_si256((const __m256i *)(const void *)(digit0 + 32))));
-    __m256i sum1 = _mm256_add_epi16(
-        _mm256_maddubs_epi16(even, _mm256_loadu_si256((const __m256i *)(const void *)digit1)),
-        _mm256_maddubs_epi16(odd, _mm256_loadu_si256((const __m256i *)(const void *)(digit1 + 32))));
-    return _mm256_add_epi32(_mm256_madd_epi16(sum0, _mm256_set1_epi16(8)),
-                            _mm256_madd_epi16(sum1, _mm256_set1_epi16(2048)));
+    __m256i sum[2];
+    for (int d = 0; d < 2; d++)
+        sum[d] = _mm256_add_epi16(_mm256_maddubs_epi16(even, digit[d][0]),
+                                  _mm256_maddubs_epi16(odd, digit[d][1]));
+    return _mm256_add_epi32(_mm256_madd_epi16(sum[0], _mm256_set1_epi16(8)),
+                            _mm256_madd_epi16(sum[1], _mm256_set1_epi16(2048)));
 }
 
-/* The same against the low plane, in its units. */
-static inline __m256i two_blocks_low(__m256i codes, const int8_t *low) {
-    static const int8_t shifted[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
-    const __m256i table = plumb__table_avx2(shifted), nibble = _mm256_set1_epi8(15);
-    __m256i even = _mm256_shuffle_epi8(table, _mm256_and_si256(codes, nibble));
-    __m256i odd = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble));
-    __m256i sum = _mm256_add_epi16(
-        _mm256_maddubs_epi16(even, _mm256_loadu_si256((const __m256i *)(const void *)low)),
-        _mm256_maddubs_epi16(odd, _mm256_loadu_si256((const __m256i *)(const void *)(low + 32))));
-    return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
-}
-
-/* D_b of eight blocks of one row. */
-static inline __m256 row_chunk_fp4(const uint8_t *codes, plumb_row_avx2 x, int64_t b, bool low) {
-    __m256i part[4];
-    for (int p = 0; p < 4; p++) {
-        __m256i packed = _mm256_loadu_si256((const __m256i *)(const void *)(codes + 32 * p));
-        int64_t at = (b / 2 + p) * 64;
-        part[p] = two_blocks(packed, x.digit[0] + at, x.digit[1] + at);
-        if (low) part[p] = _mm256_add_epi32(part[p], two_blocks_low(packed, x.digit[2] + at));
+/* The same two blocks of eight rows: sum[i] has block i of rows 0..7. */
+__attribute__((noinline)) static void two_blocks_of_rows(const uint8_t *codes, int64_t stride,
+                                      const plumb_row_avx2 *x, int64_t b, __m256i sum[2]) {
+    int64_t at = b / 2 * 64;
+    __m256i digit[2][2], pair[4];
+    for (int d = 0; d < 2; d++)
+        for (int odd = 0; odd < 2; odd++)
+            digit[d][odd] = plumb__load_avx2(x->digit[d] + at + 32 * odd);
+    for (int i = 0; i < 4; i++) {
+        __m256i first = two_blocks(plumb__load_avx2(codes + 2 * i * stride), digit);
+        __m256i second = two_blocks(plumb__load_avx2(codes + (2 * i + 1) * stride), digit);
+        pair[i] = add_halves(first, second);
+        PLUMB_KEEP_AVX2(pair[i]);
     }
-    __m256i sum = _mm256_hadd_epi32(_mm256_hadd_epi32(part[0], part[1]),
-                                    _mm256_hadd_epi32(part[2], part[3]));
-    sum = _mm256_permutevar8x32_epi32(sum, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    __m256i shift = _mm256_mullo_epi32(
-        _mm256_loadu_si256((const __m256i *)(const void *)(x.sum + b)), _mm256_set1_epi32(12));
-    sum = _mm256_sub_epi32(sum, shift);
-    return _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_set1_ps(0x1p-10f));
+    __m256i lower = add_pairs(pair[0], pair[1]), upper = add_pairs(pair[2], pair[3]);
+    sum[0] = _mm256_permute2x128_si256(lower, upper, 0x20);
+    sum[1] = _mm256_permute2x128_si256(lower, upper, 0x31);
+}
+
+/* Scales of eight blocks times the activations' own, as exponents; saturation makes a product below
+ * the range 0 and one above it 255, the exponents of +0 and infinity. */
+static inline void exponent_bytes(plumb_chunk s, const plumb_row_avx2 *x, int64_t b,
+                                  __m256i out[2]) {
+    plumb__scale_bytes_avx2(s, out);
+    for (int i = 0; i < 2; i++) {
+        const int8_t *lower = (const int8_t *)x->lower + 4 * b + 16 * i;
+        const int8_t *raise = (const int8_t *)x->raise + 4 * b + 16 * i;
+        out[i] = _mm256_subs_epu8(out[i], plumb__table_avx2(lower));
+        out[i] = _mm256_adds_epu8(out[i], plumb__table_avx2(raise));
+    }
+}
+
+/* Products with activations that have no digits, one by one, of block `b` of eight rows. */
+__attribute__((noinline)) static __m256i fp4_rest(const uint8_t *codes, int64_t stride,
+                                                  const plumb_row_avx2 *x, int64_t b) {
+    int32_t sum[PLUMB_LANE_ROWS] = {0};
+    for (uint32_t rest = x->block[b].digit_rest; rest; rest &= rest - 1) {
+        int k = __builtin_ctz(rest);
+        for (int r = 0; r < PLUMB_LANE_ROWS; r++)
+            sum[r] += x->value[b * PLUMB_BLOCK + k] *
+                      plumb__e2m1_times2(codes[r * stride + k / 2] >> 4 * (k & 1) & 15);
+    }
+    return plumb__load_avx2(sum);
+}
+
+static inline __m256 chunk_fp4(plumb_chunk s, const plumb_row_avx2 *x, int64_t b, int64_t count,
+                               int64_t ahead, __m256 segment) {
+    enum { SIZE = PLUMB_BLOCK / 2 };
+    const plumb_block_numbers *block = x->block + b;
+    __m256i sum[PLUMB_CHUNK_BLOCKS], exponents[2];
+    uint32_t rest = 0;
+    for (int i = 0; i < PLUMB_CHUNK_BLOCKS; i += 2) {
+        if (i % 4 == 0) prefetch_rows(s.codes + SIZE * i, s.stride, ahead);
+        two_blocks_of_rows(s.codes + SIZE * i, s.stride, x, b + i, sum + i);
+        rest |= block[i].digit_rest | block[i + 1].digit_rest;
+    }
+    for (int i = 0; rest && i < PLUMB_CHUNK_BLOCKS; i++)
+        if (block[i].digit_rest)
+            sum[i] = _mm256_add_epi32(sum[i], fp4_rest(s.codes + SIZE * i, s.stride, x, b + i));
+    exponent_bytes(s, x, b, exponents);
+#pragma GCC unroll 8
+    for (int i = 0; i < PLUMB_CHUNK_BLOCKS; i++) {
+        if (i == count) break;
+        /* Takes the 12 of every weight back. */
+        __m256i whole = _mm256_sub_epi32(sum[i], _mm256_set1_epi32(block[i].twelve_sums));
+        __m256 d = _mm256_mul_ps(_mm256_cvtepi32_ps(whole), _mm256_set1_ps(0x1p-10f));
+        __m256i power = plumb__exponent_field_avx2(exponents[i / 4], i % 4);
+        segment = _mm256_fmadd_ps(d, _mm256_castsi256_ps(power), segment);
+    }
+    return segment;
 }
 
 /* ---- FP8 ------------------------------------------------------------------------------------- */
 
-/* 32 codes of one row against 32 activations.  w * 2^9 = m * 2^(max(e, 1) - 1), the implicit bit in
- * m: the 16-bit halves of (m * 2^8) times the power are the planes w >> 8 and w & 255. */
-static inline void one_block(__m256i code, const int16_t *value, __m256i *high, __m256i *low) {
-    static const int8_t power_low[16] = {1, 1, 2, 4, 8, 16, 32, 64, -128}; /* 2^(e-1), low byte */
-    static const int8_t power_high[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64};
-    static const int8_t implicit[16] = {0, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8};
-    const __m256i zero = _mm256_setzero_si256();
-    __m256i e = _mm256_and_si256(_mm256_srli_epi16(code, 3), _mm256_set1_epi8(15));
-    __m256i m = _mm256_or_si256(_mm256_shuffle_epi8(plumb__table_avx2(implicit), e),
-                                _mm256_and_si256(code, _mm256_set1_epi8(7)));
-    m = _mm256_sign_epi8(m, _mm256_or_si256(code, _mm256_set1_epi8(1)));
-    __m256i p_low = _mm256_shuffle_epi8(plumb__table_avx2(power_low), e);
-    __m256i p_high = _mm256_shuffle_epi8(plumb__table_avx2(power_high), e);
-    __m256i p0 = _mm256_unpacklo_epi8(p_low, p_high), p1 = _mm256_unpackhi_epi8(p_low, p_high);
-    __m256i m0 = _mm256_unpacklo_epi8(zero, m), m1 = _mm256_unpackhi_epi8(zero, m);
-    __m256i a0 = _mm256_loadu_si256((const __m256i *)(const void *)value);
-    __m256i a1 = _mm256_loadu_si256((const __m256i *)(const void *)(value + 16));
-    *high = _mm256_add_epi32(_mm256_madd_epi16(_mm256_mulhi_epi16(m0, p0), a0),
-                             _mm256_madd_epi16(_mm256_mulhi_epi16(m1, p1), a1));
-    *low = _mm256_add_epi32(
-        _mm256_madd_epi16(_mm256_srli_epi16(_mm256_mullo_epi16(m0, p0), 8), a0),
-        _mm256_madd_epi16(_mm256_srli_epi16(_mm256_mullo_epi16(m1, p1), 8), a1));
+/* 32 codes of one row against 32 activations, in units of 2^-6 times the block's. */
+static inline __m256i one_block(__m256i code, __m256i x0, __m256i x1) {
+    PLUMB_KEEP_AVX2(code);
+    __m256i low, high, mantissa = plumb__fp8_mantissa_avx2(code);
+    plumb__fp8_power_avx2(code, &low, &high);
+    __m256i m0 = _mm256_unpacklo_epi8(mantissa, _mm256_setzero_si256());
+    __m256i m1 = _mm256_unpackhi_epi8(mantissa, _mm256_setzero_si256());
+    __m256i w0 = _mm256_mullo_epi16(m0, _mm256_unpacklo_epi8(low, high));
+    __m256i w1 = _mm256_mullo_epi16(m1, _mm256_unpackhi_epi8(low, high));
+    return _mm256_add_epi32(_mm256_madd_epi16(w0, x0), _mm256_madd_epi16(w1, x1));
 }
 
-/* Sums of eight vectors, one to a lane. */
-static inline __m256i join_eight(const __m256i v[8]) {
-    __m256i a = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
-    __m256i b = _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
-    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
-                            _mm256_permute2x128_si256(a, b, 0x31));
+/* Lane r: the sum of row r. */
+__attribute__((noinline)) static __m256i block_of_rows(const uint8_t *codes, int64_t stride, const int16_t *x) {
+    __m256i x0 = plumb__load_avx2(x), x1 = plumb__load_avx2(x + 16), pair[4];
+    for (int i = 0; i < 4; i++) {
+        __m256i first = one_block(plumb__load_avx2(codes + 2 * i * stride), x0, x1);
+        __m256i second = one_block(plumb__load_avx2(codes + (2 * i + 1) * stride), x0, x1);
+        pair[i] = add_halves(first, second);
+        PLUMB_KEEP_AVX2(pair[i]);
+    }
+    __m256i lower = add_pairs(pair[0], pair[1]), upper = add_pairs(pair[2], pair[3]);
+    return _mm256_add_epi32(_mm256_blend_epi32(lower, upper, 0xF0),
+                            _mm256_permute2x128_si256(lower, upper, 0x21));
 }
 
-static inline void plane_sums(const uint8_t *codes, const int16_t *value, __m256d sum[2]) {
-    __m256i high[8], low[8];
-    for (int i = 0; i < 8; i++)
-        one_block(_mm256_loadu_si256((const __m256i *)(const void *)(codes + 32 * i)),
-                  value + 32 * i, &high[i], &low[i]);
-    __m256i h = join_eight(high), l = join_eight(low);
-    sum[0] = plumb__join_avx2(_mm256_castsi256_si128(h), _mm256_castsi256_si128(l));
-    sum[1] = plumb__join_avx2(_mm256_extracti128_si256(h, 1), _mm256_extracti128_si256(l, 1));
+/* Eight times it, and small products, fit 32 bits. */
+enum { ROOM = (1 << 28) - (1 << 23) };
+
+static bool needs_whole_sum(__m256i sum, const plumb_block_numbers *block) {
+    __m256i large = _mm256_cmpgt_epi32(_mm256_abs_epi32(sum), _mm256_set1_epi32(ROOM));
+    return block->rest || !_mm256_testz_si256(large, large);
 }
 
-static inline __m256 row_chunk_fp8(const uint8_t *codes, plumb_row_avx2 x, int64_t b, bool low) {
-    __m256d sum[2];
-    plane_sums(codes, x.high[PLUMB_ORDER_ROW] + b * PLUMB_BLOCK, sum);
-    if (low) { /* value = 8 * high + low; the eighth keeps one scale for both */
-        __m256d rest[2];
-        plane_sums(codes, x.low[PLUMB_ORDER_ROW] + b * PLUMB_BLOCK, rest);
+/* D_b over the block's unit when the sums do not fit 32 bits or activations have a rest: exact in
+ * double, since below 2^41 in units of 2^-18. */
+__attribute__((noinline)) static __m256 fp8_whole_sum(__m256i sum, const int32_t *small,
+                                                      const uint8_t *codes, int64_t stride,
+                                                      const plumb_row_avx2 *x, int64_t b) {
+    const __m256d eight = _mm256_set1_pd(8);
+    const __m128i *part = (const __m128i *)(const void *)small;
+    __m256d whole[2] = {
+        _mm256_fmadd_pd(_mm256_cvtepi32_pd(_mm256_castsi256_si128(sum)), eight,
+                        _mm256_cvtepi32_pd(_mm_loadu_si128(part))),
+        _mm256_fmadd_pd(_mm256_cvtepi32_pd(_mm256_extracti128_si256(sum, 1)), eight,
+                        _mm256_cvtepi32_pd(_mm_loadu_si128(part + 1)))};
+    double unit = 1.0 / (double)(1 << x->block[b].shift);
+    for (uint32_t rest = x->block[b].rest; rest; rest &= rest - 1) {
+        int k = __builtin_ctz(rest);
+        double value[PLUMB_LANE_ROWS], times = unit * x->value[b * PLUMB_BLOCK + k];
+        for (int r = 0; r < PLUMB_LANE_ROWS; r++)
+            value[r] = plumb__e4m3_times512(codes[r * stride + k]);
         for (int i = 0; i < 2; i++)
-            sum[i] = _mm256_add_pd(sum[i], _mm256_mul_pd(rest[i], _mm256_set1_pd(0.125)));
+            whole[i] = _mm256_fmadd_pd(_mm256_loadu_pd(value + 4 * i), _mm256_set1_pd(times),
+                                       whole[i]);
     }
-    __m256 d = _mm256_set_m128(_mm256_cvtpd_ps(sum[1]), _mm256_cvtpd_ps(sum[0]));
-    return _mm256_mul_ps(d, _mm256_set1_ps(0x1p-15f));
+    return plumb__round_avx2(whole);
 }
 
-/* ---- Eight rows ------------------------------------------------------------------------------ */
+static inline __m256 chunk_fp8(plumb_chunk s, const plumb_row_avx2 *x, int64_t b, int64_t count,
+                               int64_t ahead, const small_sums *small, __m256 segment) {
+    const plumb_block_numbers *block = x->block + b;
+    __m256i sum[PLUMB_CHUNK_BLOCKS], most = _mm256_setzero_si256();
+    uint32_t rest = 0;
+    for (int i = 0; i < PLUMB_CHUNK_BLOCKS; i++) {
+        if (i % 2 == 0) prefetch_rows(s.codes + PLUMB_BLOCK * i, s.stride, ahead);
+        sum[i] = block_of_rows(s.codes + PLUMB_BLOCK * i, s.stride,
+                               x->high[PLUMB_ORDER_ROW] + (b + i) * PLUMB_BLOCK);
+        most = _mm256_max_epu32(most, _mm256_abs_epi32(sum[i]));
+        rest |= block[i].rest;
+    }
+    most = _mm256_cmpgt_epi32(most, _mm256_set1_epi32(ROOM));
+    bool odd = rest || !_mm256_testz_si256(most, most);
+#pragma GCC unroll 8
+    for (int i = 0; i < PLUMB_CHUNK_BLOCKS; i++) {
+        if (i == count) break;
+        __m256i whole = _mm256_add_epi32(_mm256_slli_epi32(sum[i], 3), plumb__load_avx2(small[i]));
+        __m256 d = _mm256_cvtepi32_ps(whole);
+        if (odd && needs_whole_sum(sum[i], &block[i]))
+            d = fp8_whole_sum(sum[i], small[i], s.codes + PLUMB_BLOCK * i, s.stride, x, b + i);
+        d = _mm256_mul_ps(d, _mm256_set1_ps(block[i].unit));
+        segment = _mm256_fmadd_ps(d, shared_power(s.scales[i] + block[i].exponent), segment);
+    }
+    return segment;
+}
 
-/* Eight rows by eight blocks, in the matrix itself or, at its edges, copied beside zeros. */
-typedef struct chunk_source {
-    const uint8_t *codes, *scales;
-    int64_t stride, scale_stride;
-} chunk_source;
+static void add_small(const plumb_row_avx2 *x, int64_t blocks, const plumb_small_weight *weight,
+                      int64_t n, small_sums *small) {
+    memset(small, 0, (size_t)blocks * sizeof *small);
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t k = weight[i].k;
+        if (x->block[k / PLUMB_BLOCK].rest >> k % PLUMB_BLOCK & 1) continue;
+        small[k / PLUMB_BLOCK][weight[i].row] +=
+            weight[i].value * (x->value[k] >> x->block[k / PLUMB_BLOCK].shift);
+    }
+}
 
-typedef struct padded_chunk {
-    uint8_t codes[PLUMB_LANE_ROWS * PLUMB_CHUNK_BLOCKS * PLUMB_BLOCK];
-    uint8_t scales[PLUMB_LANE_ROWS * PLUMB_CHUNK_BLOCKS];
-} padded_chunk;
+/* ---- All blocks ------------------------------------------------------------------------------ */
 
-static chunk_source find_chunk(const plumb_matrix *w, int64_t n, int64_t rows, int64_t b,
-                               int64_t count, padded_chunk *padded) {
-    bool fp8 = w->type == PLUMB_MATRIX_FP8;
+static inline __m256 eight_rows(const plumb_row_avx2 *x, const plumb_matrix *w, int64_t n,
+                                int64_t rows, const small_sums *small, bool fp8) {
     int64_t blocks = w->k / PLUMB_BLOCK, size = fp8 ? PLUMB_BLOCK : PLUMB_BLOCK / 2;
-    chunk_source s = {(const uint8_t *)w->codes + (n * blocks + b) * size,
-                      w->scales + (fp8 ? n / PLUMB_BLOCK : n) * blocks + b, blocks * size,
-                      fp8 ? 0 : blocks};
-    if (rows == PLUMB_LANE_ROWS && count == PLUMB_CHUNK_BLOCKS) return s;
-    memset(padded, 0, sizeof *padded);
-    int64_t stride = PLUMB_CHUNK_BLOCKS * size;
-    for (int64_t r = 0; r < rows; r++) {
-        memcpy(padded->codes + r * stride, s.codes + r * s.stride, (size_t)(count * size));
-        memcpy(padded->scales + r * PLUMB_CHUNK_BLOCKS, s.scales + r * s.scale_stride,
-               (size_t)count);
-    }
-    return (chunk_source){padded->codes, padded->scales, stride,
-                          fp8 ? 0 : PLUMB_CHUNK_BLOCKS};
-}
-
-static inline bool any_low(plumb_row_avx2 x, int64_t b) {
-    __m256i flags = _mm256_loadu_si256((const __m256i *)(const void *)(x.has_low + b));
-    return !_mm256_testz_si256(flags, flags);
-}
-
-static inline void chunk_products(chunk_source s, bool fp8, plumb_row_avx2 x, int64_t b,
-                                  __m256 d[8], __m256 p[8]) {
-    bool low = any_low(x, b);
-    __m256i ea = _mm256_loadu_si256((const __m256i *)(const void *)(x.exponent + b));
-    for (int r = 0; r < PLUMB_LANE_ROWS; r++) {
-        const uint8_t *codes = s.codes + r * s.stride;
-        for (int i = 0; i < (fp8 ? 4 : 2); i++)
-            _mm_prefetch((const char *)codes + AHEAD + 64 * i, _MM_HINT_T0);
-        d[r] = fp8 ? row_chunk_fp8(codes, x, b, low) : row_chunk_fp4(codes, x, b, low);
-        if (fp8 && r > 0) continue; /* the rows share their scales */
-        __m256i ew = _mm256_cvtepu8_epi32(
-            _mm_loadl_epi64((const __m128i *)(const void *)(s.scales + r * s.scale_stride)));
-        p[r] = plumb__power_avx2(_mm256_add_epi32(ew, ea));
-    }
-    transpose(d);
-    if (!fp8) transpose(p);
-    else {
-        __m256 shared = p[0];
-        for (int i = 0; i < 8; i++)
-            p[i] = _mm256_permutevar8x32_ps(shared, _mm256_set1_epi32(i));
-    }
-}
-
-static inline __m256 eight_rows(plumb_row_avx2 x, const plumb_matrix *w, int64_t n, int64_t rows,
-                                bool fp8) {
-    int64_t blocks = w->k / PLUMB_BLOCK;
     __m256 total = _mm256_setzero_ps(), segment = _mm256_setzero_ps();
-    padded_chunk padded;
+    plumb_padded_chunk padded;
     for (int64_t b = 0; b < blocks; b += PLUMB_CHUNK_BLOCKS) {
         int64_t count = blocks - b < PLUMB_CHUNK_BLOCKS ? blocks - b : PLUMB_CHUNK_BLOCKS;
-        __m256 d[8], p[8];
-        chunk_products(find_chunk(w, n, rows, b, count, &padded), fp8, x, b, d, p);
-        for (int64_t i = 0; i < count; i++) segment = _mm256_fmadd_ps(d[i], p[i], segment);
+        plumb_chunk s = plumb__find_chunk_avx2(w, n, rows, b, count, &padded);
+        int64_t ahead = distance_ahead(b * size, blocks * size);
+        segment = fp8 ? chunk_fp8(s, x, b, count, ahead, small + b, segment)
+                      : chunk_fp4(s, x, b, count, ahead, segment);
         if ((b + count) % PLUMB_BLOCKS_PER_SEGMENT == 0 || b + count == blocks) {
             total = b < PLUMB_BLOCKS_PER_SEGMENT ? segment : _mm256_add_ps(total, segment);
             segment = _mm256_setzero_ps();
@@ -210,8 +257,27 @@ static inline __m256 eight_rows(plumb_row_avx2 x, const plumb_matrix *w, int64_t
     return total;
 }
 
-void plumb__matvec_avx2(plumb_row_avx2 x, const plumb_matrix *w, int64_t n, int64_t rows,
-                        __m256 *result) {
-    *result = w->type == PLUMB_MATRIX_FP8 ? eight_rows(x, w, n, rows, true)
-                                          : eight_rows(x, w, n, rows, false);
+/* Noted beforehand for a whole panel of eight rows, else found now, behind the sums in scratch. */
+static void sum_small(const plumb_row_avx2 *x, const plumb_matrix *w, int64_t n, int64_t rows,
+                      small_sums *small) {
+    int64_t blocks = w->k / PLUMB_BLOCK, panel = n / PLUMB_LANE_ROWS;
+    bool whole = n % PLUMB_LANE_ROWS == 0 && (rows == PLUMB_LANE_ROWS || n + rows == w->n);
+    if (w->prepared && whole) {
+        plumb_small_weights known = plumb__small_weights_avx2(w);
+        add_small(x, blocks, known.entry + known.first[panel],
+                  known.first[panel + 1] - known.first[panel], small);
+    } else {
+        plumb_small_weight *found = (plumb_small_weight *)(void *)(small + blocks);
+        add_small(x, blocks, found, plumb__find_small_avx2(w, n, rows, found), small);
+    }
+}
+
+void plumb__matvec_avx2(const plumb_row_avx2 *x, const plumb_matrix *w, int64_t n, int64_t rows,
+                        void *scratch, __m256 *result) {
+    if (w->type == PLUMB_MATRIX_FP4) {
+        *result = eight_rows(x, w, n, rows, NULL, false);
+        return;
+    }
+    sum_small(x, w, n, rows, scratch);
+    *result = eight_rows(x, w, n, rows, scratch, true);
 }

@@ -1,11 +1,16 @@
-/* Quantised products with AVX2: the layout of an activation row, and the pieces that the
- * single-row and the many-row kernels share.
+/* Quantised products with AVX2: the layout of an activation row, and what the single-row and the
+ * many-row kernels share.
  *
- * A quantised activation times 2^9 is an integer of at most 18 bits.  Almost all are multiples of 8:
- * those go, divided by 8, into a HIGH plane of 16 bits, the others, which are then below 64, into a
- * LOW plane, so that value = 8 * high + low with one of them zero.  A block whose low plane is
- * empty, about 98 of 100, needs half the products.  Against FP4 weights the high plane is two
- * balanced digits of 8 bits, the low plane one.
+ * A quantised activation times 2^9 is an integer of at most 18 bits with four significant ones.
+ * Nearly all of a block's 32 values are multiples of a power of two that leaves them 16 bits; the few
+ * others, too small for that, are called its REST and are multiplied one by one, in integers, beside
+ * the vectors.  FP4 products split the value into two balanced digits of 8 bits (the rest are values
+ * that are no multiple of 8), FP8 and many-row products take it as one number of 16 bits in a unit of
+ * 2^shift, chosen per block so that a block's products cannot overflow 32 bits.
+ *
+ * FP8 weights are taken as 16 bits too: w * 2^6, exact from 2^-3 up.  The few smaller ones (one in a
+ * thousand of a Gaussian matrix) are SMALL weights, multiplied one by one as well; finding them costs
+ * a pass over the matrix, which plumb__prepare_avx2 does once and writes down.
  *
  * Inside a block of 32 the order of k is free (docs/arithmetic.md section 3): each array has the
  * order in which unpacking the weights leaves them. */
@@ -22,32 +27,87 @@ enum {
     PLUMB_BLOCKS_PER_SEGMENT = 32
 };
 
-/* Orders of the 16-bit planes within a block. */
+/* ---- Activations ----------------------------------------------------------------------------- */
+
+/* Orders of the 16-bit values within a block. */
 enum {
     PLUMB_ORDER_ROW,                /* 0-7 16-23 8-15 24-31: unpacking 32 bytes of one row */
-    PLUMB_ORDER_LANE,               /* even ones, then odd ones: unpacking dwords of eight rows */
+    PLUMB_ORDER_LANE,               /* 0 2 1 3, 4 6 5 7, ...: unpacking dwords of eight rows */
     PLUMB_ORDER_COUNT
 };
 
-/* Digits lie in pairs of blocks, 64 bytes a pair: even k of the first block, of the second, then odd
- * k of the first, of the second. */
-enum { PLUMB_DIGITS = 3 };
+/* Taking a sum's unit into the exponent: D * 2^u times P / 2^u is the same product while both powers
+ * are normal numbers.  That holds where the weights' exponents are within least .. most (no weight is
+ * where the block has a rest); `field` is then what to add to them, at an exponent's place in a float. */
+typedef struct plumb_usual_scale {
+    int32_t field, least, most;
+} plumb_usual_scale;
 
-/* A view of a row's arrays; `blocks` is rounded up to a whole chunk, the rest is zero. */
+typedef struct plumb_block_numbers {
+    plumb_usual_scale fp4, fp8;     /* for sums with `eighth`, with `high` */
+    int32_t exponent;               /* of the scale */
+    int32_t shift;
+    uint32_t rest, digit_rest;      /* bit k: element k is not in high, not in eighth and digits */
+    int32_t twelve_sums;            /* 12 times the sum of the values that have digits */
+    float unit;                     /* 2^(shift - 18): of an FP8 sum with its small weights */
+} plumb_block_numbers;
+
+/* A view of a row's arrays; `blocks` is rounded up to a whole chunk, padding is zero.  Digits lie in
+ * pairs of blocks, 64 bytes a pair: even k of the first block, of the second, then odd k of the first,
+ * of the second. */
 typedef struct plumb_row_avx2 {
-    int16_t *high[PLUMB_ORDER_COUNT], *low[PLUMB_ORDER_COUNT]; /* [32 * blocks] */
-    int8_t *digit[PLUMB_DIGITS];    /* [32 * blocks]; high = 256 * digit[1] + digit[0], low = digit[2] */
-    int32_t *sum;                   /* [blocks] of the 32 values */
-    int32_t *exponent;              /* [blocks] */
-    int32_t *has_low;               /* [blocks] */
+    int32_t *value;                 /* [32 * blocks] times 2^9, in plain order */
+    int16_t *high[PLUMB_ORDER_COUNT]; /* [32 * blocks] value >> shift, 0 for the rest */
+    int16_t *eighth;                /* [32 * blocks] value / 8 in PLUMB_ORDER_LANE, 0 if that is none */
+    int8_t *digit[2];               /* [32 * blocks] value / 8 = 256 * digit[1] + digit[0] */
+    plumb_block_numbers *block;     /* [blocks] */
+    uint8_t *raise, *lower;         /* [4 * blocks] four copies of max(exponent, 0), max(-exponent, 0) */
 } plumb_row_avx2;
 
-plumb_row_avx2 plumb__row_view_avx2(const void *row, int64_t k);
+static inline int64_t plumb__padded_blocks_avx2(int64_t k) {
+    int64_t blocks = k / PLUMB_BLOCK;
+    return (blocks + PLUMB_CHUNK_BLOCKS - 1) / PLUMB_CHUNK_BLOCKS * PLUMB_CHUNK_BLOCKS;
+}
+
+static inline plumb_row_avx2 plumb__row_view_avx2(const void *row, int64_t k) {
+    int64_t blocks = plumb__padded_blocks_avx2(k), n = blocks * PLUMB_BLOCK;
+    int32_t *value = (int32_t *)(uintptr_t)row;
+    int16_t *high = (int16_t *)(void *)(value + n);
+    int8_t *digit = (int8_t *)(void *)(high + (PLUMB_ORDER_COUNT + 1) * n);
+    plumb_block_numbers *block = (plumb_block_numbers *)(void *)(digit + 2 * n);
+    uint8_t *copies = (uint8_t *)(block + blocks);
+    return (plumb_row_avx2){.value = value, .high = {high, high + n}, .eighth = high + 2 * n,
+                            .digit = {digit, digit + n}, .block = block, .raise = copies, .lower = copies + 4 * blocks};
+}
+
+/* ---- Weights --------------------------------------------------------------------------------- */
+
+/* The small weights of an FP8 matrix, by panels of eight rows: entries first[p] .. first[p + 1] - 1
+ * belong to rows 8p .. 8p+7. */
+typedef struct plumb_small_weight {
+    uint32_t k;
+    int16_t row;                    /* 0..7 */
+    int16_t value;                  /* times 2^9, below 64 in magnitude */
+} plumb_small_weight;
+
+/* What plumb__prepare_avx2 leaves in a matrix's `prepared`. */
+typedef struct plumb_small_weights {
+    const int64_t *first;           /* [panels + 1] */
+    const plumb_small_weight *entry;
+} plumb_small_weights;
+
+plumb_small_weights plumb__small_weights_avx2(const plumb_matrix *w);
+/* Small weights of rows n .. n+rows-1; at most rows * k entries.  Returns how many. */
+int64_t plumb__find_small_avx2(const plumb_matrix *w, int64_t n, int64_t rows,
+                               plumb_small_weight *entry);
+
+/* ---- Products -------------------------------------------------------------------------------- */
 
 /* One activation row times weight rows n .. n+rows-1, at most eight and within one 32-row scale
- * tile: lane i of *result is weight row n + i. */
-void plumb__matvec_avx2(plumb_row_avx2 x, const plumb_matrix *w, int64_t n, int64_t rows,
-                        __m256 *result);
+ * tile: lane i of *result is weight row n + i.  scratch: plumb__matvec_scratch_avx2(k). */
+int64_t plumb__matvec_scratch_avx2(int64_t k);
+void plumb__matvec_avx2(const plumb_row_avx2 *x, const plumb_matrix *w, int64_t n, int64_t rows,
+                        void *scratch, __m256 *result);
 
 /* The same for sixteen weight rows, of which `rows` exist, and many activation rows:
  * sums[i] = {weight rows 0..7, 8..15} of x[i].  scratch: plumb__matmul_scratch_avx2(). */
@@ -70,15 +130,93 @@ static inline __m256 plumb__power_avx2(__m256i biased) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(e, 23));
 }
 
-/* 256 * high + low of eight lanes times 2^-15, rounded once: exact in double. */
-static inline __m256d plumb__join_avx2(__m128i high, __m128i low) {
-    return _mm256_add_pd(_mm256_mul_pd(_mm256_cvtepi32_pd(high), _mm256_set1_pd(256.0)),
-                         _mm256_cvtepi32_pd(low));
+/* Four doubles, rounded once, in each half. */
+static inline __m256 plumb__round_avx2(const __m256d sum[2]) {
+    return _mm256_set_m128(_mm256_cvtpd_ps(sum[1]), _mm256_cvtpd_ps(sum[0]));
+}
+
+static inline __m256i plumb__load_avx2(const void *at) {
+    return _mm256_loadu_si256((const __m256i *)at);
 }
 
 /* One byte table for both halves of a vector. */
 static inline __m256i plumb__table_avx2(const int8_t table[16]) {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));
+}
+
+/* ---- Eight weight rows by eight blocks --------------------------------------------------------- */
+
+/* In the matrix itself or, at its edges, copied beside zeros.  FP8 rows share their scales. */
+typedef struct plumb_chunk {
+    const uint8_t *codes, *scales;
+    int64_t stride, scale_stride;
+} plumb_chunk;
+
+typedef struct plumb_padded_chunk {
+    uint8_t codes[PLUMB_LANE_ROWS * PLUMB_CHUNK_BLOCKS * PLUMB_BLOCK];
+    uint8_t scales[PLUMB_LANE_ROWS * PLUMB_CHUNK_BLOCKS];
+} plumb_padded_chunk;
+
+/* Blocks b .. b+count-1 of rows n .. n+rows-1, both at most eight. */
+static inline plumb_chunk plumb__find_chunk_avx2(const plumb_matrix *w, int64_t n, int64_t rows,
+                                                 int64_t b, int64_t count,
+                                                 plumb_padded_chunk *padded) {
+    bool fp8 = w->type == PLUMB_MATRIX_FP8;
+    int64_t blocks = w->k / PLUMB_BLOCK, size = fp8 ? PLUMB_BLOCK : PLUMB_BLOCK / 2;
+    plumb_chunk s = {(const uint8_t *)w->codes + (n * blocks + b) * size,
+                     w->scales + (fp8 ? n / PLUMB_BLOCK : n) * blocks + b, blocks * size,
+                     fp8 ? 0 : blocks};
+    if (rows == PLUMB_LANE_ROWS && count == PLUMB_CHUNK_BLOCKS) return s;
+    memset(padded, 0, sizeof *padded);
+    int64_t stride = PLUMB_CHUNK_BLOCKS * size;
+    for (int64_t r = 0; r < rows; r++) {
+        memcpy(padded->codes + r * stride, s.codes + r * s.stride, (size_t)(count * size));
+        memcpy(padded->scales + r * PLUMB_CHUNK_BLOCKS, s.scales + r * s.scale_stride,
+               (size_t)count);
+    }
+    return (plumb_chunk){padded->codes, padded->scales, stride, fp8 ? 0 : PLUMB_CHUNK_BLOCKS};
+}
+
+/* The scale bytes, a row in each byte of a dword: out[i] has blocks 4i .. 4i+3, rows 0..3 in its lower
+ * half, 4..7 in its upper. */
+static inline void plumb__scale_bytes_avx2(plumb_chunk s, __m256i out[2]) {
+    __m256i row[4];
+    for (int i = 0; i < 4; i++) {
+        const uint8_t *low = s.scales + i * s.scale_stride, *high = low + 4 * s.scale_stride;
+        row[i] = _mm256_inserti128_si256(
+            _mm256_castsi128_si256(_mm_loadl_epi64((const __m128i *)(const void *)low)),
+            _mm_loadl_epi64((const __m128i *)(const void *)high), 1);
+    }
+    __m256i r01 = _mm256_unpacklo_epi8(row[0], row[1]), r23 = _mm256_unpacklo_epi8(row[2], row[3]);
+    out[0] = _mm256_unpacklo_epi16(r01, r23);
+    out[1] = _mm256_unpackhi_epi16(r01, r23);
+}
+
+/* Dword `block` (0..3) of each half, spread: byte r becomes bits 23..30 of the half's lane r. */
+static inline __m256i plumb__exponent_field_avx2(__m256i bytes, int block) {
+    const __m256i to_bit_16 = _mm256_setr_epi8(
+        -1, -1, 0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3, -1,
+        -1, -1, 0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3, -1);
+    __m256i place = _mm256_add_epi8(to_bit_16, _mm256_set1_epi32(4 * block << 16));
+    return _mm256_slli_epi32(_mm256_shuffle_epi8(bytes, place), 7);
+}
+
+/* ---- Unpacking FP8: w * 2^6 is the product of two table values --------------------------------
+ *
+ * A code is s eee e mmm.  Its low four bits give (8 + m) << e0, its high four bits the signed power
+ * 4^(eee - 2); the product is w * 2^6 for every weight from 2^-3 up, and 0 for smaller ones, whose
+ * eee is below 2. */
+static inline __m256i plumb__fp8_mantissa_avx2(__m256i code) {
+    static const int8_t mantissa[16] = {8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 26, 28, 30};
+    return _mm256_shuffle_epi8(plumb__table_avx2(mantissa),
+                               _mm256_and_si256(code, _mm256_set1_epi8(15)));
+}
+static inline void plumb__fp8_power_avx2(__m256i code, __m256i *low, __m256i *high) {
+    static const int8_t power_low[16] = {0, 0, 1, 4, 16, 64, 0, 0, 0, 0, -1, -4, -16, -64, 0, 0};
+    static const int8_t power_high[16] = {0, 0, 0, 0, 0, 0, 1, 4, 0, 0, -1, -1, -1, -1, -1, -4};
+    __m256i upper = _mm256_and_si256(_mm256_srli_epi16(code, 4), _mm256_set1_epi8(15));
+    *low = _mm256_shuffle_epi8(plumb__table_avx2(power_low), upper);
+    *high = _mm256_shuffle_epi8(plumb__table_avx2(power_high), upper);
 }
 
 #endif
