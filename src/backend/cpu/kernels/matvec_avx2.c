@@ -6,9 +6,6 @@
  * out (the rest of the activations, small weights) is added one product at a time. */
 #include "backend/cpu/kernels/quantized_avx2.h"
 
-/* How far ahead of its reads a row is prefetched, in bytes. */
-enum { AHEAD = 2048 };
-
 /* Products of small weights with the 16-bit activations, by block and row: in units of 2^-9 times the
  * block's, below 2^23. */
 typedef int32_t small_sums[PLUMB_LANE_ROWS];
@@ -20,16 +17,11 @@ int64_t plumb__matvec_scratch_avx2(int64_t k) {
 
 /* ---- Rows side by side -------------------------------------------------------------------------- */
 
-/* From a row's codes at `offset` to those read AHEAD bytes later: near the end of its rows a thread
- * goes on with the next eight. */
-static inline int64_t distance_ahead(int64_t offset, int64_t row_bytes) {
-    return offset + AHEAD < row_bytes ? AHEAD : AHEAD + (PLUMB_LANE_ROWS - 1) * row_bytes;
-}
-
-/* 64 bytes of each row, as a chunk has rows of at least 128 (FP4) or 256 bytes. */
-static inline void prefetch_rows(const uint8_t *codes, int64_t stride, int64_t ahead) {
-    for (int r = 0; r < PLUMB_LANE_ROWS; r++)
-        _mm_prefetch((const char *)codes + r * stride + ahead, _MM_HINT_T0);
+/* While eight rows are multiplied the next eight come in, as one sequential stream: for every 64 bytes
+ * of each row, eight lines of it. */
+static inline void prefetch_lines(const uint8_t *at) {
+    for (int i = 0; i < PLUMB_LANE_ROWS; i++)
+        _mm_prefetch((const char *)at + 64 * i, _MM_HINT_T0);
 }
 
 /* Dwords two apart of a and of b added up, then neighbours of such sums: a b a b, then a b c d, in each
@@ -111,13 +103,13 @@ __attribute__((noinline)) static __m256i fp4_rest(const uint8_t *codes, int64_t 
 }
 
 static inline __m256 chunk_fp4(plumb_chunk s, const plumb_row_avx2 *x, int64_t b, int64_t count,
-                               int64_t ahead, __m256 segment) {
+                               const uint8_t *next, __m256 segment) {
     enum { SIZE = PLUMB_BLOCK / 2 };
     const plumb_block_numbers *block = x->block + b;
     __m256i sum[PLUMB_CHUNK_BLOCKS], exponents[2];
     uint32_t rest = 0;
     for (int i = 0; i < PLUMB_CHUNK_BLOCKS; i += 2) {
-        if (i % 4 == 0) prefetch_rows(s.codes + SIZE * i, s.stride, ahead);
+        if (i % 4 == 0) prefetch_lines(next + PLUMB_LANE_ROWS * SIZE * i);
         two_blocks_of_rows(s.codes + SIZE * i, s.stride, x, b + i, sum + i);
         rest |= block[i].digit_rest | block[i + 1].digit_rest;
     }
@@ -199,12 +191,12 @@ __attribute__((noinline)) static __m256 fp8_whole_sum(__m256i sum, const int32_t
 }
 
 static inline __m256 chunk_fp8(plumb_chunk s, const plumb_row_avx2 *x, int64_t b, int64_t count,
-                               int64_t ahead, const small_sums *small, __m256 segment) {
+                               const uint8_t *next, const small_sums *small, __m256 segment) {
     const plumb_block_numbers *block = x->block + b;
     __m256i sum[PLUMB_CHUNK_BLOCKS], most = _mm256_setzero_si256();
     uint32_t rest = 0;
     for (int i = 0; i < PLUMB_CHUNK_BLOCKS; i++) {
-        if (i % 2 == 0) prefetch_rows(s.codes + PLUMB_BLOCK * i, s.stride, ahead);
+        if (i % 2 == 0) prefetch_lines(next + PLUMB_LANE_ROWS * PLUMB_BLOCK * i);
         sum[i] = block_of_rows(s.codes + PLUMB_BLOCK * i, s.stride,
                                x->high[PLUMB_ORDER_ROW] + (b + i) * PLUMB_BLOCK);
         most = _mm256_max_epu32(most, _mm256_abs_epi32(sum[i]));
@@ -246,9 +238,10 @@ static inline __m256 eight_rows(const plumb_row_avx2 *x, const plumb_matrix *w, 
     for (int64_t b = 0; b < blocks; b += PLUMB_CHUNK_BLOCKS) {
         int64_t count = blocks - b < PLUMB_CHUNK_BLOCKS ? blocks - b : PLUMB_CHUNK_BLOCKS;
         plumb_chunk s = plumb__find_chunk_avx2(w, n, rows, b, count, &padded);
-        int64_t ahead = distance_ahead(b * size, blocks * size);
-        segment = fp8 ? chunk_fp8(s, x, b, count, ahead, small + b, segment)
-                      : chunk_fp4(s, x, b, count, ahead, segment);
+        const uint8_t *next = (const uint8_t *)w->codes + (n + rows) * blocks * size +
+                              PLUMB_LANE_ROWS * b * size;
+        segment = fp8 ? chunk_fp8(s, x, b, count, next, small + b, segment)
+                      : chunk_fp4(s, x, b, count, next, segment);
         if ((b + count) % PLUMB_BLOCKS_PER_SEGMENT == 0 || b + count == blocks) {
             total = b < PLUMB_BLOCKS_PER_SEGMENT ? segment : _mm256_add_ps(total, segment);
             segment = _mm256_setzero_ps();
