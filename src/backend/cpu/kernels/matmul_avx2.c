@@ -192,9 +192,8 @@ static inline void add_pair(const __m256i weight[HALVES], const int16_t *const x
 }
 
 /* All pairs of a block against TILE activation rows, x[t] in PLUMB_ORDER_LANE: in units of the weights'
- * times the rows' own, below 2^31 by the choice of those (quantize_avx2.c).  Not inlined: a compiler
- * that sees several blocks at once runs out of registers. */
-__attribute__((noinline)) static void multiply(const block_panel *w, const int16_t *const x[TILE],
+ * times the rows' own, below 2^31 by the choice of those (quantize_avx2.c). */
+static inline void multiply(const block_panel *w, const int16_t *const x[TILE],
                                                tile_sums *out) {
     tile_sums sums;
     for (int t = 0; t < TILE; t++)
@@ -207,17 +206,16 @@ __attribute__((noinline)) static void multiply(const block_panel *w, const int16
 /* The pair that element k is in: its second one when bit 1 of k is set. */
 static inline int pair_of(int k) { return k / 4 * 2 + (k & 1); }
 
-/* Products of eight weight rows with the rest of a block's activations, one of a pair at a time. */
-static __m256i times_rest(const __m256i weight[PAIRS][HALVES], int half, uint32_t rest,
-                          const int32_t *value) {
-    __m256i sum = _mm256_setzero_si256();
-    for (; rest; rest &= rest - 1) {
-        int k = __builtin_ctz(rest);
+/* Adds products of the panel with the elements `which` of a block, one of a pair at a time. */
+static inline void add_elements(const __m256i weight[PAIRS][HALVES], uint32_t which,
+                                const int32_t *value, __m256i sum[HALVES]) {
+    for (; which; which &= which - 1) {
+        int k = __builtin_ctz(which);
         uint32_t one = (uint32_t)(value[k] & 0xFFFF) << 16 * (k >> 1 & 1);
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weight[pair_of(k)][half],
-                                                      _mm256_set1_epi32((int32_t)one)));
+        __m256i a = _mm256_set1_epi32((int32_t)one);
+        for (int h = 0; h < HALVES; h++)
+            sum[h] = _mm256_add_epi32(sum[h], _mm256_madd_epi16(weight[pair_of(k)][h], a));
     }
-    return sum;
 }
 
 static inline void add_scaled(__m256i sum, double unit, __m256d whole[2]) {
@@ -226,25 +224,14 @@ static inline void add_scaled(__m256i sum, double unit, __m256d whole[2]) {
     whole[1] = _mm256_fmadd_pd(_mm256_cvtepi32_pd(_mm256_extracti128_si256(sum, 1)), u, whole[1]);
 }
 
-/* Small weights times the activations in `high`. */
-static __m256i times_small(const block_panel *w, int half, const int16_t *high) {
-    __m256i sum = _mm256_setzero_si256();
-    for (uint32_t pairs = w->small_pairs; pairs; pairs &= pairs - 1) {
-        int p = __builtin_ctz(pairs);
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(w->small[p][half], pair_at(high + 2 * p)));
-    }
-    return sum;
-}
-
-/* Small weights times the rest; pairs without a small weight hold none. */
-static __m256i small_times_rest(const block_panel *w, int half, uint32_t rest,
-                                const int32_t *value) {
+/* Of a block's rest, the elements that meet a small weight. */
+static uint32_t meeting_small(uint32_t rest, uint32_t small_pairs) {
     uint32_t met = 0;
-    for (uint32_t left = rest; left; left &= left - 1) {
-        int k = __builtin_ctz(left);
-        if (w->small_pairs >> pair_of(k) & 1) met |= 1u << k;
+    for (; rest; rest &= rest - 1) {
+        int k = __builtin_ctz(rest);
+        if (small_pairs >> pair_of(k) & 1) met |= 1u << k;
     }
-    return times_rest(w->small, half, met, value);
+    return met;
 }
 
 /* Adds the small weights' products to the sums of a tile, whose unit becomes 2^-3 of what it was.
@@ -271,48 +258,69 @@ __attribute__((noinline)) static bool merge_small(const block_panel *w,
     return true;
 }
 
-/* D_b with what the vectors left out: below 2^41 in units of 2^-18, exact in double.  merged: `sum` has
- * the small weights' products already. */
-__attribute__((noinline)) static __m256 whole_sum(const block_panel *w, int half, __m256i sum,
-                                                  bool merged, plumb_row_avx2 x, int64_t b,
-                                                  bool fp8) {
-    const int32_t *value = x.value + b * PLUMB_BLOCK;
-    double unit = fp8 ? 0x1p-15 : 0x1p-10, shifted = unit * (fp8 ? 1 << x.block[b].shift : 8);
-    uint32_t rest = fp8 ? x.block[b].rest : x.block[b].digit_rest;
-    __m256d whole[2] = {_mm256_setzero_pd(), _mm256_setzero_pd()};
-    add_scaled(sum, merged ? shifted * 0.125 : shifted, whole);
-    if (rest) add_scaled(times_rest(w->weight, half, rest, value), unit, whole);
-    if (w->small_pairs && !merged)
-        add_scaled(times_small(w, half, x.high[PLUMB_ORDER_LANE] + b * PLUMB_BLOCK),
-                   shifted * 0.125, whole);
-    if (w->small_pairs && rest)
-        add_scaled(small_times_rest(w, half, rest, value), unit * 0.125, whole);
-    return plumb__round_avx2(whole);
-}
+/* A block's sums so far: with the small weights' products, then in units of 2^-3 of the usual, or
+ * without. */
+typedef struct block_sums {
+    const __m256i *sum; /* [HALVES] */
+    bool merged;
+} block_sums;
 
-/* segment = fma(D_b, P_b, segment) of eight weight rows. */
-static void add_whole(const block_panel *w, int half, __m256i sum, bool merged, plumb_row_avx2 x,
-                      int64_t b, bool fp8, __m256 *segment) {
-    __m256i biased = _mm256_add_epi32(_mm256_srli_epi32(w->exponent[half], 23),
-                                      _mm256_set1_epi32(x.block[b].exponent));
-    *segment = _mm256_fmadd_ps(whole_sum(w, half, sum, merged, x, b, fp8), plumb__power_avx2(biased),
-                               *segment);
-}
-
-static inline void add_block(const block_panel *w, const __m256i sum[HALVES], bool merged,
-                             plumb_row_avx2 x, int64_t b, bool fp8, plumb_panel_sums *sums) {
-    const plumb_usual_scale *scale = fp8 ? &x.block[b].fp8 : &x.block[b].fp4;
-    bool usual = w->least >= scale->least && w->most <= scale->most &&
-                 (!fp8 || merged || !w->small_pairs);
-    const __m256i field = _mm256_set1_epi32(scale->field - (merged ? 3 * (1 << 23) : 0));
+/* Adds D_b of both halves with what the vectors left out: below 2^41 in units of 2^-18, exact in
+ * double. */
+__attribute__((noinline)) static void whole_sums(const block_panel *w, block_sums sums,
+                                                 const plumb_row_avx2 *x, int64_t b, bool fp8,
+                                                 __m256 d[HALVES]) {
+    const int32_t *value = x->value + b * PLUMB_BLOCK;
+    double unit = fp8 ? 0x1p-15 : 0x1p-10, shifted = unit * (fp8 ? 1 << x->block[b].shift : 8);
+    uint32_t rest = fp8 ? x->block[b].rest : x->block[b].digit_rest;
+    __m256i of_rest[HALVES] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    __m256i of_small[HALVES] = {of_rest[0], of_rest[0]}, of_both[HALVES] = {of_rest[0], of_rest[0]};
+    add_elements(w->weight, rest, value, of_rest);
+    uint32_t pairs = sums.merged ? 0 : w->small_pairs;
+    for (; pairs; pairs &= pairs - 1) {
+        int p = __builtin_ctz(pairs);
+        __m256i a = pair_at(x->high[PLUMB_ORDER_LANE] + b * PLUMB_BLOCK + 2 * p);
+        for (int h = 0; h < HALVES; h++)
+            of_small[h] = _mm256_add_epi32(of_small[h], _mm256_madd_epi16(w->small[p][h], a));
+    }
+    add_elements(w->small, meeting_small(rest, w->small_pairs), value, of_both);
     for (int h = 0; h < HALVES; h++) {
-        __m256 *segment = &sums->segment[h];
-        if (!usual) {
-            add_whole(w, h, sum[h], merged, x, b, fp8, segment);
-            continue;
+        __m256d whole[2] = {_mm256_setzero_pd(), _mm256_setzero_pd()};
+        add_scaled(sums.sum[h], sums.merged ? shifted * 0.125 : shifted, whole);
+        add_scaled(of_rest[h], unit, whole);
+        if (w->small_pairs) {
+            add_scaled(of_small[h], shifted * 0.125, whole);
+            add_scaled(of_both[h], unit * 0.125, whole);
         }
+        d[h] = plumb__round_avx2(whole);
+    }
+}
+
+/* segment = fma(D_b, P_b, segment) in the general case. */
+static void add_whole(const block_panel *w, block_sums sums, const plumb_row_avx2 *x, int64_t b,
+                      bool fp8, __m256 segment[HALVES]) {
+    __m256 d[HALVES];
+    whole_sums(w, sums, x, b, fp8, d);
+    for (int h = 0; h < HALVES; h++) {
+        __m256i biased = _mm256_add_epi32(_mm256_srli_epi32(w->exponent[h], 23),
+                                          _mm256_set1_epi32(x->block[b].exponent));
+        segment[h] = _mm256_fmadd_ps(d[h], plumb__power_avx2(biased), segment[h]);
+    }
+}
+
+/* The same in the usual case: nothing left out, and the sums' unit goes into the exponent. */
+static inline void add_block(const block_panel *w, block_sums sums, const plumb_row_avx2 *x,
+                             int64_t b, bool fp8, __m256 segment[HALVES]) {
+    const plumb_usual_scale *scale = fp8 ? &x->fp8[b] : &x->fp4[b];
+    if (w->least < scale->least || w->most > scale->most ||
+        (fp8 && w->small_pairs && !sums.merged)) {
+        add_whole(w, sums, x, b, fp8, segment);
+        return;
+    }
+    const __m256i field = _mm256_set1_epi32(scale->field - (sums.merged ? 3 * (1 << 23) : 0));
+    for (int h = 0; h < HALVES; h++) {
         __m256 power = _mm256_castsi256_ps(_mm256_add_epi32(w->exponent[h], field));
-        *segment = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[h]), power, *segment);
+        segment[h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums.sum[h]), power, segment[h]);
     }
 }
 
@@ -341,7 +349,8 @@ static inline void multiply_chunk(const panel *weights, const void *const *x, in
         multiply(w, high, &products);
         bool merged = fp8 && w->small_pairs && merge_small(w, high, &products);
         for (int64_t t = 0; t < n_x; t++)
-            add_block(w, products.sum[t], merged, row[t], b + j, fp8, &sums[t]);
+            add_block(w, (block_sums){products.sum[t], merged}, &row[t], b + j, fp8,
+                      sums[t].segment);
     }
 }
 

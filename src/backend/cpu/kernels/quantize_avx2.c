@@ -7,7 +7,8 @@ enum { MOST_SUM = INT32_MAX / 28672 };
 
 int64_t plumb__quantized_row_bytes_avx2(int64_t k) {
     int64_t per_block = PLUMB_BLOCK * (4 + 2 * (PLUMB_ORDER_COUNT + 1) + 2) +
-                        (int64_t)sizeof(plumb_block_numbers) + 2 * 4;
+                        (int64_t)(sizeof(plumb_block_numbers) + 2 * sizeof(plumb_usual_scale)) +
+                        2 * 4;
     return (plumb__padded_blocks_avx2(k) * per_block + 63) / 64 * 64;
 }
 
@@ -167,8 +168,8 @@ static bool quantize_block(const plumb_act *x, plumb_row_avx2 out, int64_t b) {
     numbers->unit = plumb__power_of_two(numbers->shift - 18);
     store_lane_order(out.eighth + b * PLUMB_BLOCK, eighths);
     store_digits(out, b, eighths);
-    numbers->fp4 = usual_scale(exponent, 3 - 10, numbers->digit_rest);
-    numbers->fp8 = usual_scale(exponent, numbers->shift - 15, numbers->rest);
+    out.fp4[b] = usual_scale(exponent, 3 - 10, numbers->digit_rest);
+    out.fp8[b] = usual_scale(exponent, numbers->shift - 15, numbers->rest);
     memset(out.raise + 4 * b, exponent > 0 ? exponent : 0, 4);
     memset(out.lower + 4 * b, exponent < 0 ? -exponent : 0, 4);
     return (plumb__bits_of(most) & 0x7F800000u) != 0x7F800000u;

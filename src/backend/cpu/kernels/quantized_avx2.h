@@ -44,7 +44,6 @@ typedef struct plumb_usual_scale {
 } plumb_usual_scale;
 
 typedef struct plumb_block_numbers {
-    plumb_usual_scale fp4, fp8;     /* for sums with `eighth`, with `high` */
     int32_t exponent;               /* of the scale */
     int32_t shift;
     uint32_t rest, digit_rest;      /* bit k: element k is not in high, not in eighth and digits */
@@ -61,6 +60,7 @@ typedef struct plumb_row_avx2 {
     int16_t *eighth;                /* [32 * blocks] value / 8 in PLUMB_ORDER_LANE, 0 if that is none */
     int8_t *digit[2];               /* [32 * blocks] value / 8 = 256 * digit[1] + digit[0] */
     plumb_block_numbers *block;     /* [blocks] */
+    plumb_usual_scale *fp4, *fp8;   /* [blocks] for sums with `eighth`, with `high` */
     uint8_t *raise, *lower;         /* [4 * blocks] four copies of max(exponent, 0), max(-exponent, 0) */
 } plumb_row_avx2;
 
@@ -75,9 +75,11 @@ static inline plumb_row_avx2 plumb__row_view_avx2(const void *row, int64_t k) {
     int16_t *high = (int16_t *)(void *)(value + n);
     int8_t *digit = (int8_t *)(void *)(high + (PLUMB_ORDER_COUNT + 1) * n);
     plumb_block_numbers *block = (plumb_block_numbers *)(void *)(digit + 2 * n);
-    uint8_t *copies = (uint8_t *)(block + blocks);
+    plumb_usual_scale *scale = (plumb_usual_scale *)(void *)(block + blocks);
+    uint8_t *copies = (uint8_t *)(scale + 2 * blocks);
     return (plumb_row_avx2){.value = value, .high = {high, high + n}, .eighth = high + 2 * n,
-                            .digit = {digit, digit + n}, .block = block, .raise = copies, .lower = copies + 4 * blocks};
+                            .digit = {digit, digit + n}, .block = block, .fp4 = scale,
+                            .fp8 = scale + blocks, .raise = copies, .lower = copies + 4 * blocks};
 }
 
 /* ---- Weights --------------------------------------------------------------------------------- */
