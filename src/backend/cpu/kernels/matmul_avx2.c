@@ -17,13 +17,13 @@ enum {
 typedef struct block_panel {
     __m256i weight[PAIRS][HALVES]; /* FP4: 2w; FP8: w * 2^6 from 2^-3 up, else 0 */
     __m256i exponent[HALVES];      /* of the scales, biased by 127, at the exponent's place in a float */
-    int32_t least, most;           /* of those exponents */
     uint32_t small_pairs;          /* bit p: pair p has a small weight */
     __m256i small[PAIRS][HALVES];  /* those pairs: w * 2^9 of the small weights */
 } block_panel;
 
 typedef struct panel {
     block_panel block[PLUMB_CHUNK_BLOCKS];
+    int32_t least, most;           /* of the exponents */
 } panel;
 
 int64_t plumb__matmul_scratch_avx2(void) { return (int64_t)sizeof(panel); }
@@ -153,13 +153,15 @@ static void unpack(const plumb_matrix *w, int64_t n, int64_t rows, int64_t b, in
     for (int64_t i = 0; i < count; i++) out->block[i].small_pairs = 0;
     unpack_half(w, n, upper, b, count, 0, out);
     unpack_half(w, n + upper, rows - upper, b, count, 1, out);
-    for (int64_t i = 0; i < count; i++) {
-        block_panel *block = &out->block[i];
-        __m256i lower = _mm256_srli_epi32(block->exponent[0], 23);
-        __m256i higher = _mm256_srli_epi32(block->exponent[1], 23);
-        block->least = least_lane(_mm256_min_epi32(lower, higher));
-        block->most = 255 - least_lane(_mm256_sub_epi32(all, _mm256_max_epi32(lower, higher)));
-    }
+    __m256i low = all, high = _mm256_setzero_si256();
+    for (int64_t i = 0; i < count; i++)
+        for (int h = 0; h < HALVES; h++) {
+            __m256i exponent = _mm256_srli_epi32(out->block[i].exponent[h], 23);
+            low = _mm256_min_epi32(low, exponent);
+            high = _mm256_max_epi32(high, exponent);
+        }
+    out->least = least_lane(low);
+    out->most = 255 - least_lane(_mm256_sub_epi32(all, high));
 }
 
 /* ---- Products -------------------------------------------------------------------------------- */
@@ -218,8 +220,9 @@ static inline void add_elements(const __m256i weight[PAIRS][HALVES], uint32_t wh
     }
 }
 
-static inline void add_scaled(__m256i sum, double unit, __m256d whole[2]) {
-    const __m256d u = _mm256_set1_pd(unit);
+/* whole += sum * 2^exponent */
+static inline void add_scaled(__m256i sum, int32_t exponent, __m256d whole[2]) {
+    const __m256d u = _mm256_castsi256_pd(_mm256_set1_epi64x((int64_t)(1023 + exponent) << 52));
     whole[0] = _mm256_fmadd_pd(_mm256_cvtepi32_pd(_mm256_castsi256_si128(sum)), u, whole[0]);
     whole[1] = _mm256_fmadd_pd(_mm256_cvtepi32_pd(_mm256_extracti128_si256(sum, 1)), u, whole[1]);
 }
@@ -258,25 +261,18 @@ __attribute__((noinline)) static bool merge_small(const block_panel *w,
     return true;
 }
 
-/* A block's sums so far: with the small weights' products, then in units of 2^-3 of the usual, or
- * without. */
-typedef struct block_sums {
-    const __m256i *sum; /* [HALVES] */
-    bool merged;
-} block_sums;
-
-/* Adds D_b of both halves with what the vectors left out: below 2^41 in units of 2^-18, exact in
- * double. */
-__attribute__((noinline)) static void whole_sums(const block_panel *w, block_sums sums,
-                                                 const plumb_row_avx2 *x, int64_t b, bool fp8,
-                                                 __m256 d[HALVES]) {
+/* D_b of both halves with what the vectors left out, in units of 2^unit: below 2^41 in units of 2^-18,
+ * exact in double.  merged: `sum` has the small weights' products, and a unit smaller by 3. */
+__attribute__((noinline)) static void whole_sums(const block_panel *w, const __m256i sum[HALVES],
+                                                 bool merged, const plumb_row_avx2 *x, int64_t b,
+                                                 bool fp8, int32_t unit, __m256 d[HALVES]) {
     const int32_t *value = x->value + b * PLUMB_BLOCK;
-    double unit = fp8 ? 0x1p-15 : 0x1p-10, shifted = unit * (fp8 ? 1 << x->block[b].shift : 8);
+    const int32_t of_value = fp8 ? -15 : -10, of_high = of_value + (fp8 ? x->block[b].shift : 3);
     uint32_t rest = fp8 ? x->block[b].rest : x->block[b].digit_rest;
     __m256i of_rest[HALVES] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     __m256i of_small[HALVES] = {of_rest[0], of_rest[0]}, of_both[HALVES] = {of_rest[0], of_rest[0]};
     add_elements(w->weight, rest, value, of_rest);
-    uint32_t pairs = sums.merged ? 0 : w->small_pairs;
+    uint32_t pairs = merged ? 0 : w->small_pairs;
     for (; pairs; pairs &= pairs - 1) {
         int p = __builtin_ctz(pairs);
         __m256i a = pair_at(x->high[PLUMB_ORDER_LANE] + b * PLUMB_BLOCK + 2 * p);
@@ -286,42 +282,64 @@ __attribute__((noinline)) static void whole_sums(const block_panel *w, block_sum
     add_elements(w->small, meeting_small(rest, w->small_pairs), value, of_both);
     for (int h = 0; h < HALVES; h++) {
         __m256d whole[2] = {_mm256_setzero_pd(), _mm256_setzero_pd()};
-        add_scaled(sums.sum[h], sums.merged ? shifted * 0.125 : shifted, whole);
-        add_scaled(of_rest[h], unit, whole);
+        add_scaled(sum[h], of_high - (merged ? 3 : 0) - unit, whole);
+        add_scaled(of_rest[h], of_value - unit, whole);
         if (w->small_pairs) {
-            add_scaled(of_small[h], shifted * 0.125, whole);
-            add_scaled(of_both[h], unit * 0.125, whole);
+            add_scaled(of_small[h], of_high - 3 - unit, whole);
+            add_scaled(of_both[h], of_value - 3 - unit, whole);
         }
         d[h] = plumb__round_avx2(whole);
     }
 }
 
-/* segment = fma(D_b, P_b, segment) in the general case. */
-static void add_whole(const block_panel *w, block_sums sums, const plumb_row_avx2 *x, int64_t b,
-                      bool fp8, __m256 segment[HALVES]) {
-    __m256 d[HALVES];
-    whole_sums(w, sums, x, b, fp8, d);
-    for (int h = 0; h < HALVES; h++) {
-        __m256i biased = _mm256_add_epi32(_mm256_srli_epi32(w->exponent[h], 23),
-                                          _mm256_set1_epi32(x->block[b].exponent));
-        segment[h] = _mm256_fmadd_ps(d[h], plumb__power_avx2(biased), segment[h]);
+/* The products of a chunk with TILE activation rows. */
+typedef struct chunk_sums {
+    tile_sums block[PLUMB_CHUNK_BLOCKS];
+    uint32_t merged;                /* bit j: block j has its small weights' products */
+    uint32_t unmerged;              /* bit j: block j has small weights, but not their products */
+} chunk_sums;
+
+/* segment = fma(D_b, P_b, segment) over the blocks, for scales of any size. */
+static void add_unusual(const panel *weights, const chunk_sums *sums, int t,
+                        const plumb_row_avx2 *x, int64_t b, int64_t count, bool fp8,
+                        __m256 segment[HALVES]) {
+    for (int64_t j = 0; j < count; j++) {
+        const block_panel *w = &weights->block[j];
+        __m256 d[HALVES];
+        whole_sums(w, sums->block[j].sum[t], sums->merged >> j & 1, x, b + j, fp8, 0, d);
+        for (int h = 0; h < HALVES; h++) {
+            __m256i biased = _mm256_add_epi32(_mm256_srli_epi32(w->exponent[h], 23),
+                                              _mm256_set1_epi32(x->block[b + j].exponent));
+            segment[h] = _mm256_fmadd_ps(d[h], plumb__power_avx2(biased), segment[h]);
+        }
     }
 }
 
-/* The same in the usual case: nothing left out, and the sums' unit goes into the exponent. */
-static inline void add_block(const block_panel *w, block_sums sums, const plumb_row_avx2 *x,
-                             int64_t b, bool fp8, __m256 segment[HALVES]) {
-    const plumb_usual_scale *scale = fp8 ? &x->fp8[b] : &x->fp4[b];
-    if (w->least < scale->least || w->most > scale->most ||
-        (fp8 && w->small_pairs && !sums.merged)) {
-        add_whole(w, sums, x, b, fp8, segment);
-        return;
+/* The same where the sums' units can go into the exponents: block sums become floats, those that lack
+ * something are made anew, and the chain runs without a branch. */
+static inline void add_usual(const panel *weights, const chunk_sums *sums, int t,
+                             const plumb_row_avx2 *x, int64_t b, int64_t count, bool fp8,
+                             const plumb_chunk_numbers *numbers, __m256 segment[HALVES]) {
+    __m256 d[PLUMB_CHUNK_BLOCKS][HALVES];
+    for (int64_t j = 0; j < count; j++)
+        for (int h = 0; h < HALVES; h++) d[j][h] = _mm256_cvtepi32_ps(sums->block[j].sum[t][h]);
+    for (uint32_t left = numbers->rest_blocks | sums->unmerged; left; left &= left - 1) {
+        int j = __builtin_ctz(left);
+        bool merged = sums->merged >> j & 1;
+        int32_t of_high = fp8 ? x->block[b + j].shift - 15 : 3 - 10;
+        whole_sums(&weights->block[j], sums->block[j].sum[t], merged, x, b + j, fp8,
+                   of_high - (merged ? 3 : 0), d[j]);
     }
-    const __m256i field = _mm256_set1_epi32(scale->field - (sums.merged ? 3 * (1 << 23) : 0));
-    for (int h = 0; h < HALVES; h++) {
-        __m256 power = _mm256_castsi256_ps(_mm256_add_epi32(w->exponent[h], field));
-        segment[h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums.sum[h]), power, segment[h]);
+    __m256 s0 = segment[0], s1 = segment[1];
+    for (int64_t j = 0; j < count; j++) {
+        const __m256i *exponent = weights->block[j].exponent;
+        int32_t lower = (int32_t)(sums->merged >> j & 1) * (3 * (1 << 23));
+        const __m256i field = _mm256_set1_epi32(numbers->field[j] - lower);
+        s0 = _mm256_fmadd_ps(d[j][0], _mm256_castsi256_ps(_mm256_add_epi32(exponent[0], field)), s0);
+        s1 = _mm256_fmadd_ps(d[j][1], _mm256_castsi256_ps(_mm256_add_epi32(exponent[1], field)), s1);
     }
+    segment[0] = s0;
+    segment[1] = s1;
 }
 
 /* A segment is complete: add it to the total (the first one IS the total) and start the next. */
@@ -338,19 +356,26 @@ static inline void multiply_chunk(const panel *weights, const void *const *x, in
                                   int64_t k, int64_t b, int64_t count, bool fp8,
                                   plumb_panel_sums *sums) {
     plumb_row_avx2 row[TILE];
+    chunk_sums products;
+    products.merged = products.unmerged = 0;
     for (int64_t t = 0; t < TILE; t++) /* missing rows repeat the last; their sums are not used */
         row[t] = plumb__row_view_avx2(x[t < n_x ? t : n_x - 1], k);
     for (int64_t j = 0; j < count; j++) {
+        const block_panel *w = &weights->block[j];
         const int16_t *high[TILE];
         for (int t = 0; t < TILE; t++)
             high[t] = (fp8 ? row[t].high[PLUMB_ORDER_LANE] : row[t].eighth) + (b + j) * PLUMB_BLOCK;
-        tile_sums products;
-        const block_panel *w = &weights->block[j];
-        multiply(w, high, &products);
-        bool merged = fp8 && w->small_pairs && merge_small(w, high, &products);
-        for (int64_t t = 0; t < n_x; t++)
-            add_block(w, (block_sums){products.sum[t], merged}, &row[t], b + j, fp8,
-                      sums[t].segment);
+        multiply(w, high, &products.block[j]);
+        if (!fp8 || !w->small_pairs) continue;
+        if (merge_small(w, high, &products.block[j])) products.merged |= 1u << j;
+        else products.unmerged |= 1u << j;
+    }
+    for (int t = 0; t < n_x; t++) {
+        const plumb_chunk_numbers *numbers =
+            (fp8 ? row[t].fp8 : row[t].fp4) + b / PLUMB_CHUNK_BLOCKS;
+        if (weights->least >= numbers->least && weights->most <= numbers->most)
+            add_usual(weights, &products, t, &row[t], b, count, fp8, numbers, sums[t].segment);
+        else add_unusual(weights, &products, t, &row[t], b, count, fp8, sums[t].segment);
     }
 }
 

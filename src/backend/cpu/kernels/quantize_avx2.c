@@ -7,9 +7,10 @@ enum { MOST_SUM = INT32_MAX / 28672 };
 
 int64_t plumb__quantized_row_bytes_avx2(int64_t k) {
     int64_t per_block = PLUMB_BLOCK * (4 + 2 * (PLUMB_ORDER_COUNT + 1) + 2) +
-                        (int64_t)(sizeof(plumb_block_numbers) + 2 * sizeof(plumb_usual_scale)) +
-                        2 * 4;
-    return (plumb__padded_blocks_avx2(k) * per_block + 63) / 64 * 64;
+                        (int64_t)sizeof(plumb_block_numbers) + 2 * 4;
+    int64_t blocks = plumb__padded_blocks_avx2(k), chunks = blocks / PLUMB_CHUNK_BLOCKS;
+    int64_t bytes = blocks * per_block + 2 * chunks * (int64_t)sizeof(plumb_chunk_numbers);
+    return (bytes + 63) / 64 * 64;
 }
 
 /* ---- One block, eight values to a vector, in plain order ---------------------------------------- */
@@ -140,11 +141,15 @@ static int32_t choose_shift(block_values x) {
     return shift;
 }
 
-/* unit: the exponent of a sum's unit; small weights are in a unit smaller by 3 (matmul_avx2.c). */
-static plumb_usual_scale usual_scale(int32_t exponent, int32_t unit, uint32_t rest) {
-    return (plumb_usual_scale){.field = (exponent + unit) * (1 << 23),
-                               .least = rest ? INT32_MAX : 4 - exponent - unit,
-                               .most = 254 - exponent};
+/* unit: the exponent of the sums' unit; small weights are in one smaller by 3 (matmul_avx2.c). */
+static void note_block(plumb_chunk_numbers *chunk, int64_t i, int32_t exponent, int32_t unit,
+                       uint32_t rest) {
+    int32_t least = 4 - exponent - unit, most = 254 - exponent;
+    if (i == 0) *chunk = (plumb_chunk_numbers){.least = least, .most = most};
+    chunk->field[i] = (exponent + unit) * (1 << 23);
+    chunk->least = least > chunk->least ? least : chunk->least;
+    chunk->most = most < chunk->most ? most : chunk->most;
+    chunk->rest_blocks |= (uint32_t)(rest != 0) << i;
 }
 
 static bool quantize_block(const plumb_act *x, plumb_row_avx2 out, int64_t b) {
@@ -168,8 +173,9 @@ static bool quantize_block(const plumb_act *x, plumb_row_avx2 out, int64_t b) {
     numbers->unit = plumb__power_of_two(numbers->shift - 18);
     store_lane_order(out.eighth + b * PLUMB_BLOCK, eighths);
     store_digits(out, b, eighths);
-    out.fp4[b] = usual_scale(exponent, 3 - 10, numbers->digit_rest);
-    out.fp8[b] = usual_scale(exponent, numbers->shift - 15, numbers->rest);
+    int64_t chunk = b / PLUMB_CHUNK_BLOCKS, place = b % PLUMB_CHUNK_BLOCKS;
+    note_block(&out.fp4[chunk], place, exponent, 3 - 10, numbers->digit_rest);
+    note_block(&out.fp8[chunk], place, exponent, numbers->shift - 15, numbers->rest);
     memset(out.raise + 4 * b, exponent > 0 ? exponent : 0, 4);
     memset(out.lower + 4 * b, exponent < 0 ? -exponent : 0, 4);
     return (plumb__bits_of(most) & 0x7F800000u) != 0x7F800000u;

@@ -36,12 +36,14 @@ enum {
     PLUMB_ORDER_COUNT
 };
 
-/* Taking a sum's unit into the exponent: D * 2^u times P / 2^u is the same product while both powers
- * are normal numbers.  That holds where the weights' exponents are within least .. most (no weight is
- * where the block has a rest); `field` is then what to add to them, at an exponent's place in a float. */
-typedef struct plumb_usual_scale {
-    int32_t field, least, most;
-} plumb_usual_scale;
+/* The scale exponent of a block plus that of its sums' unit, at an exponent's place in a float: what many
+ * rows add to the weights' exponents.  D * 2^u times P / 2^u is the same product as D * P while both
+ * powers are normal numbers, which holds when all exponents of a chunk lie within least .. most. */
+typedef struct plumb_chunk_numbers {
+    int32_t field[PLUMB_CHUNK_BLOCKS];
+    int32_t least, most;            /* of the weights' exponents */
+    uint32_t rest_blocks;           /* bit i: block i of the chunk has a rest */
+} plumb_chunk_numbers;
 
 typedef struct plumb_block_numbers {
     int32_t exponent;               /* of the scale */
@@ -60,7 +62,7 @@ typedef struct plumb_row_avx2 {
     int16_t *eighth;                /* [32 * blocks] value / 8 in PLUMB_ORDER_LANE, 0 if that is none */
     int8_t *digit[2];               /* [32 * blocks] value / 8 = 256 * digit[1] + digit[0] */
     plumb_block_numbers *block;     /* [blocks] */
-    plumb_usual_scale *fp4, *fp8;   /* [blocks] for sums with `eighth`, with `high` */
+    plumb_chunk_numbers *fp4, *fp8; /* [blocks / 8] for sums with `eighth`, with `high` */
     uint8_t *raise, *lower;         /* [4 * blocks] four copies of max(exponent, 0), max(-exponent, 0) */
 } plumb_row_avx2;
 
@@ -75,11 +77,12 @@ static inline plumb_row_avx2 plumb__row_view_avx2(const void *row, int64_t k) {
     int16_t *high = (int16_t *)(void *)(value + n);
     int8_t *digit = (int8_t *)(void *)(high + (PLUMB_ORDER_COUNT + 1) * n);
     plumb_block_numbers *block = (plumb_block_numbers *)(void *)(digit + 2 * n);
-    plumb_usual_scale *scale = (plumb_usual_scale *)(void *)(block + blocks);
-    uint8_t *copies = (uint8_t *)(scale + 2 * blocks);
+    plumb_chunk_numbers *chunk = (plumb_chunk_numbers *)(void *)(block + blocks);
+    int64_t chunks = blocks / PLUMB_CHUNK_BLOCKS;
+    uint8_t *copies = (uint8_t *)(chunk + 2 * chunks);
     return (plumb_row_avx2){.value = value, .high = {high, high + n}, .eighth = high + 2 * n,
-                            .digit = {digit, digit + n}, .block = block, .fp4 = scale,
-                            .fp8 = scale + blocks, .raise = copies, .lower = copies + 4 * blocks};
+                            .digit = {digit, digit + n}, .block = block, .fp4 = chunk,
+                            .fp8 = chunk + chunks, .raise = copies, .lower = copies + 4 * blocks};
 }
 
 /* ---- Weights --------------------------------------------------------------------------------- */
