@@ -3,7 +3,8 @@ include(GNUInstallDirs)
 
 set(PLUMB_MAN ${PROJECT_BINARY_DIR}/man)
 add_custom_command(OUTPUT ${PLUMB_MAN}/plumb.1
-  COMMAND ${CMAKE_COMMAND} -DPLUMB=$<TARGET_FILE:plumb_cli> -DOUT=${PLUMB_MAN}
+  COMMAND ${CMAKE_COMMAND} "-DPLUMB=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:plumb_cli>"
+    -DOUT=${PLUMB_MAN}
     -P ${CMAKE_CURRENT_LIST_DIR}/man_pages.cmake
   DEPENDS plumb_cli ${CMAKE_CURRENT_LIST_DIR}/man_pages.cmake VERBATIM)
 add_custom_target(plumb_man ALL DEPENDS ${PLUMB_MAN}/plumb.1)

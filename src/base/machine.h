@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 bool plumb__machine_has_avx2_fma(void);
+bool plumb__machine_has_dot_product(void); /* of Arm's Advanced SIMD */
 int plumb__machine_cores(void);            /* that this process may use */
 int64_t plumb__machine_memory_bytes(void); /* physical; 0 when unknown */
 

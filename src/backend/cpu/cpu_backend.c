@@ -14,6 +14,8 @@ int plumb__cpu_kernel_levels(const plumb_cpu_kernels **levels) {
     int n = 0;
 #if defined(PLUMB_HAVE_AVX2)
     if (plumb__machine_has_avx2_fma()) levels[n++] = &plumb__cpu_kernels_avx2;
+#elif defined(PLUMB_HAVE_NEON)
+    if (plumb__machine_has_dot_product()) levels[n++] = &plumb__cpu_kernels_neon;
 #endif
     levels[n++] = &plumb__cpu_kernels_portable;
     return n;

@@ -76,6 +76,7 @@ typedef struct plumb_cpu_kernels plumb_cpu_kernels;
 
 extern const plumb_cpu_kernels plumb__cpu_kernels_portable;
 extern const plumb_cpu_kernels plumb__cpu_kernels_avx2;
+extern const plumb_cpu_kernels plumb__cpu_kernels_neon;
 
 /* ---- The kernels of this level ------------------------------------------------------------- */
 
