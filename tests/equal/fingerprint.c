@@ -1,14 +1,15 @@
-/* Prints one line that every build of the library must print alike (compilers.sh):
+/* Prints one line that every build of the library must print alike (compilers.sh, processors.sh):
  *
- *     fingerprint CHECKPOINTS ROWS  ->  tiny 96 rows HASH, deep40 ROWS rows HASH
+ *     fingerprint CHECKPOINTS ROWS [LEVEL]  ->  tiny 96 rows HASH, deep40 ROWS rows HASH
  *
- * The hash is over the logits' bytes.  All kernel levels of this machine are run; the program fails
- * when two of them disagree. */
+ * The hash is over the logits' bytes.  All kernel levels of this machine are run, or LEVEL alone; the
+ * program fails when two of them disagree, or when the machine has no LEVEL. */
 #include "equal/specimen.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t hash_at_level(const specimen *s, int64_t rows, const char *level) {
     plumb_model *model = specimen_model(s, 2, level);
@@ -22,8 +23,9 @@ static uint64_t hash_at_level(const specimen *s, int64_t rows, const char *level
     return hash;
 }
 
-/* Prints the hash all levels agree on; false when they do not. */
-static bool print_hash(const char *checkpoints, const char *name, int64_t most, const char *end) {
+/* Prints the hash all levels agree on; false when they do not.  `only`: NULL, or the level to run. */
+static bool print_hash(const char *checkpoints, const char *name, int64_t most, const char *only,
+                       const char *end) {
     specimen s = specimen_open(checkpoints, name);
     int64_t rows = most < s.count ? most : s.count;
     specimen_level levels[SPECIMEN_LEVELS];
@@ -31,7 +33,7 @@ static bool print_hash(const char *checkpoints, const char *name, int64_t most, 
     uint64_t first = 0;
     bool any = false, equal = true;
     for (int i = 0; i < SPECIMEN_LEVELS; i++) {
-        if (!levels[i].present) continue;
+        if (only ? strcmp(only, levels[i].name) != 0 : !levels[i].present) continue;
         uint64_t hash = hash_at_level(&s, rows, levels[i].name);
         if (any && hash != first) equal = false;
         if (!any) first = hash;
@@ -39,16 +41,17 @@ static bool print_hash(const char *checkpoints, const char *name, int64_t most, 
     }
     printf("%s %" PRId64 " rows %016" PRIx64 "%s", name, rows, first, end);
     if (!equal) fprintf(stderr, "%s: kernel levels differ\n", name);
+    if (!any) fprintf(stderr, "no level %s\n", only);
     specimen_close(&s);
-    return equal;
+    return equal && any;
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) {
-        fprintf(stderr, "usage: fingerprint CHECKPOINTS ROWS\n");
+    if (argc != 3 && argc != 4) {
+        fprintf(stderr, "usage: fingerprint CHECKPOINTS ROWS [LEVEL]\n");
         return 2;
     }
-    bool equal = print_hash(argv[1], "tiny", INT64_MAX, ", ");
-    equal &= print_hash(argv[1], "deep40", atoll(argv[2]), "\n");
+    bool equal = print_hash(argv[1], "tiny", INT64_MAX, argv[3], ", ");
+    equal &= print_hash(argv[1], "deep40", atoll(argv[2]), argv[3], "\n");
     return equal ? 0 : 1;
 }

@@ -97,7 +97,11 @@ uint64_t specimen_hash(const specimen *s, const float *logits, int64_t rows) {
 }
 
 void specimen_levels(specimen_level levels[SPECIMEN_LEVELS]) {
+#if defined(__aarch64__)
+    static const char *const names[SPECIMEN_LEVELS] = {"portable", "neon"};
+#else
     static const char *const names[SPECIMEN_LEVELS] = {"portable", "avx2"};
+#endif
     const plumb_cpu_kernels *here[PLUMB_MAX_LEVELS];
     int n = plumb__cpu_kernel_levels(here);
     for (int i = 0; i < SPECIMEN_LEVELS; i++) {

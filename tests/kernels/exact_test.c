@@ -228,6 +228,44 @@ static void check_matrix(const plumb_cpu_kernels *kernels, plumb_matrix_type typ
     T_CHECK(arena_free_all(), "%s wrote outside", kernels->level);
 }
 
+/* One block of 32 against every weight code: weight row n is code n throughout, or a zero and then
+ * code n.  All activations at the end of their range make the largest sums that are possible; one
+ * there, where the weight is zero, and the others among the smallest codes make the finest. */
+static void check_every_code(const plumb_cpu_kernels *kernels, plumb_matrix_type type, bool fine) {
+    enum { K = 32, ROWS = 5, MOST = 256 };
+    bool is_fp8 = type == PLUMB_MATRIX_FP8;
+    int64_t n = is_fp8 ? MOST : 16, bytes = is_fp8 ? K : K / 2;
+    plumb_act x[K], y[ROWS * MOST];
+    uint8_t codes[MOST * K], scales[MOST];
+    memset(scales, 127, sizeof scales);
+    for (int i = 0; i < K; i++) x[i] = plumb__store(fine && i > 0 ? (float)i * 0x1p-9f : 448.0f);
+    for (int64_t i = 0; i < n; i++) {
+        memset(codes + i * bytes, (int)(is_fp8 ? (i & 127) == 127 ? i - 1 : i : 17 * i),
+               (size_t)bytes);
+        if (fine) codes[i * bytes] &= is_fp8 ? 0 : 0xF0;
+    }
+    plumb_matrix w = {.type = type, .n = n, .k = K, .codes = codes, .scales = scales};
+    void *row = arena_scratch(kernels->quantized_row_bytes(K));
+    const void *rows[ROWS] = {row, row, row, row, row};
+    uint64_t modes;
+    plumb__float_env_enter(&modes);
+    bool finite = kernels->quantize_row(x, K, row);
+    for (int64_t count = 1; count <= ROWS; count += ROWS - 1) { /* in place, and unpacked once */
+        finite &= kernels->linear_quantized(
+            rows, count, &w, 0, n, y, n,
+            arena_scratch(kernels->linear_quantized_scratch(K, count)));
+        for (int64_t i = 0; i < count * n; i++) {
+            uint16_t expected = expected_output(x, &w, i % n, &finite);
+            T_CHECK(y[i] == expected || ((y[i] | expected) & 0x7FFF) == 0,
+                    "%s, code %" PRId64 ", row %" PRId64 " of %" PRId64 ": %04x, expected %04x",
+                    kernels->level, i % n, i / n, count, y[i], expected);
+        }
+    }
+    plumb__float_env_leave(modes);
+    T_CHECK(finite, "%s", kernels->level);
+    arena_free_all();
+}
+
 static void check_type(plumb_matrix_type type) {
     const plumb_cpu_kernels *levels[PLUMB_MAX_LEVELS];
     int n_levels = plumb__cpu_kernel_levels(levels);
@@ -236,6 +274,8 @@ static void check_type(plumb_matrix_type type) {
         outputs_compared = 0;
         for (int round = 0; round < 40; round++) check_matrix(levels[l], type);
         T_CHECK(outputs_compared > 400, "only %" PRId64 " outputs were finite", outputs_compared);
+        check_every_code(levels[l], type, false);
+        check_every_code(levels[l], type, true);
     }
 }
 

@@ -40,17 +40,22 @@ typedef struct attention_result {
 } attention_result;
 
 #ifndef PLUMB_ROUNDING_OFF
+/* fmax, on a loop of which gcc 12 for aarch64 breaks down. */
+static double larger(double a, double b) {
+    return b > a ? b : a;
+}
+
 /* One head.  An output close to zero has tiny ulps of its own, so the difference is measured in those of
  * the head's largest output. */
 static void compare_head(attention_result *result, const plumb_act *out, const uint16_t *want,
                          int64_t dim, int64_t keys) {
     double most = 0;
-    for (int64_t i = 0; i < dim; i++) most = fmax(most, fabs((double)plumb__bf16_decode(want[i])));
+    for (int64_t i = 0; i < dim; i++) most = larger(most, fabs((double)plumb__bf16_decode(want[i])));
     double ulp = ldexp(1, ilogb(most) - 7);
     ulp_count_bf16(keys <= 64 ? &result->short_rows : &result->long_rows, out, want, dim);
     for (int64_t i = 0; i < dim; i++) {
         double off = (double)plumb__load(out[i]) - (double)plumb__bf16_decode(want[i]);
-        result->largest_step = fmax(result->largest_step, fabs(off) / ulp);
+        result->largest_step = larger(result->largest_step, fabs(off) / ulp);
     }
 }
 #endif

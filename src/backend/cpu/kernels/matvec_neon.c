@@ -12,26 +12,37 @@ static inline int32x4_t join_rows(const int32x4_t v[PLUMB_LANE_ROWS]) {
 
 /* ---- FP4 ------------------------------------------------------------------------------------- */
 
-static inline int32x4_t add_digits(int32x4_t sum, plumb_fp4_pair w, const int8_t *digits) {
-    sum = vdotq_s32(sum, w.even, vld1q_s8(digits));
-    return vdotq_s32(sum, w.odd, vld1q_s8(digits + 16));
+/* One digit of a block's activations. */
+typedef struct digits {
+    int8x16_t even, odd;
+} digits;
+
+static inline digits load_digits(const int8_t *digit) {
+    return (digits){vld1q_s8(digit), vld1q_s8(digit + 16)};
 }
 
-/* Partial sums of one block of one row: the digits by Horner's rule. */
-static inline int32x4_t block_fp4(const uint8_t *codes, plumb_row_neon x, int64_t at, bool low) {
-    plumb_fp4_pair w = plumb__fp4_decode_neon(vld1q_u8(codes));
-    int32x4_t sum = add_digits(vdupq_n_s32(0), w, x.digit[1] + at);
-    sum = add_digits(vshlq_n_s32(sum, 8), w, x.digit[0] + at);
-    sum = vshlq_n_s32(sum, 3);
-    return low ? add_digits(sum, w, x.digit[2] + at) : sum;
+static inline int32x4_t add_digits(int32x4_t sum, plumb_fp4_pair w, digits x) {
+    return vdotq_s32(vdotq_s32(sum, w.even, x.even), w.odd, x.odd);
 }
 
+/* D_b of four rows: 8 * (256 * digit 1 + digit 0) + digit 2 by Horner's rule. */
 static inline float32x4_t four_blocks_fp4(const uint8_t *const codes[PLUMB_LANE_ROWS], int64_t b,
                                           plumb_row_neon x) {
+    int64_t at = b * PLUMB_BLOCK;
+    digits digit1 = load_digits(x.digit[1] + at), digit0 = load_digits(x.digit[0] + at);
     int32x4_t part[PLUMB_LANE_ROWS];
-    bool low = x.has_low[b] != 0;
-    for (int r = 0; r < PLUMB_LANE_ROWS; r++)
-        part[r] = block_fp4(codes[r] + b * PLUMB_BLOCK / 2, x, b * PLUMB_BLOCK, low);
+    for (int r = 0; r < PLUMB_LANE_ROWS; r++) {
+        plumb_fp4_pair w = plumb__fp4_decode_neon(vld1q_u8(codes[r] + at / 2));
+        int32x4_t sum = add_digits(vdupq_n_s32(0), w, digit1);
+        part[r] = vshlq_n_s32(add_digits(vshlq_n_s32(sum, 8), w, digit0), 3);
+    }
+    if (x.has_low[b]) {
+        digits digit2 = load_digits(x.digit[2] + at);
+        for (int r = 0; r < PLUMB_LANE_ROWS; r++) {
+            plumb_fp4_pair w = plumb__fp4_decode_neon(vld1q_u8(codes[r] + at / 2));
+            part[r] = add_digits(part[r], w, digit2);
+        }
+    }
     return plumb__fp4_result_neon(join_rows(part));
 }
 
@@ -53,11 +64,16 @@ static inline plumb_plane_sums block_fp8(const uint8_t *codes, const int16_t *va
     return sum;
 }
 
+/* Ends a row's work.  A compiler that unpacks several rows at once runs out of registers. */
+#define KEEP(sum) __asm__ volatile("" : "+w"(sum) : : "memory")
+
 static inline plumb_plane_sums plane_fp8(const uint8_t *const codes[PLUMB_LANE_ROWS], int64_t at,
                                          const int16_t *plane) {
     int32x4_t big[PLUMB_LANE_ROWS], small[PLUMB_LANE_ROWS];
     for (int r = 0; r < PLUMB_LANE_ROWS; r++) {
         plumb_plane_sums sum = block_fp8(codes[r] + at, plane + at);
+        KEEP(sum.big);
+        KEEP(sum.small);
         big[r] = sum.big;
         small[r] = sum.small;
     }
