@@ -228,42 +228,58 @@ static void check_matrix(const plumb_cpu_kernels *kernels, plumb_matrix_type typ
     T_CHECK(arena_free_all(), "%s wrote outside", kernels->level);
 }
 
-/* One block of 32 against every weight code: weight row n is code n throughout, or a zero and then
- * code n.  All activations at the end of their range make the largest sums that are possible; one
- * there, where the weight is zero, and the others among the smallest codes make the finest. */
-static void check_every_code(const plumb_cpu_kernels *kernels, plumb_matrix_type type, bool fine) {
-    enum { K = 32, ROWS = 5, MOST = 256 };
+enum { K = 32, MOST_CODES = 256, MOST_ROWS = 5 };
+enum { FULL, FINE, ACTIVATIONS };
+
+/* Weight row n is code n throughout, or a zero and then code n. */
+static plumb_matrix every_code(plumb_matrix_type type, bool zero_first) {
     bool is_fp8 = type == PLUMB_MATRIX_FP8;
-    int64_t n = is_fp8 ? MOST : 16, bytes = is_fp8 ? K : K / 2;
-    plumb_act x[K], y[ROWS * MOST];
-    uint8_t codes[MOST * K], scales[MOST];
-    memset(scales, 127, sizeof scales);
-    for (int i = 0; i < K; i++) x[i] = plumb__store(fine && i > 0 ? (float)i * 0x1p-9f : 448.0f);
+    int64_t n = is_fp8 ? MOST_CODES : 16, bytes = is_fp8 ? K : K / 2;
+    uint8_t *codes = arena_block(n * bytes, 1), *scales = arena_block(n, 1);
+    memset(scales, 127, (size_t)n);
     for (int64_t i = 0; i < n; i++) {
-        memset(codes + i * bytes, (int)(is_fp8 ? (i & 127) == 127 ? i - 1 : i : 17 * i),
-               (size_t)bytes);
-        if (fine) codes[i * bytes] &= is_fp8 ? 0 : 0xF0;
+        int64_t code = is_fp8 && (i & 127) == 127 ? i - 1 : i;
+        memset(codes + i * bytes, (int)(is_fp8 ? code : 17 * code), (size_t)bytes);
+        if (zero_first) codes[i * bytes] &= is_fp8 ? 0 : 0xF0;
     }
-    plumb_matrix w = {.type = type, .n = n, .k = K, .codes = codes, .scales = scales};
-    void *row = arena_scratch(kernels->quantized_row_bytes(K));
-    const void *rows[ROWS] = {row, row, row, row, row};
+    return (plumb_matrix){.type = type, .n = n, .k = K, .codes = codes, .scales = scales};
+}
+
+/* One block of 32 against every weight code.  FULL activations, all at the end of their range, make the
+ * largest sums there are.  FINE ones, one there and the others among the smallest codes, need every bit;
+ * where weights begin with a zero the result shows them.  One row in place, then five that share weights
+ * unpacked once: each of them, or none, is the fine one. */
+static void check_every_code(const plumb_cpu_kernels *kernels, plumb_matrix_type type,
+                             bool zero_first) {
+    plumb_matrix w = every_code(type, zero_first);
+    plumb_act x[ACTIVATIONS][K], y[MOST_ROWS * MOST_CODES];
+    void *quantized[ACTIVATIONS];
+    bool finite = true;
     uint64_t modes;
     plumb__float_env_enter(&modes);
-    bool finite = kernels->quantize_row(x, K, row);
-    for (int64_t count = 1; count <= ROWS; count += ROWS - 1) { /* in place, and unpacked once */
-        finite &= kernels->linear_quantized(
-            rows, count, &w, 0, n, y, n,
-            arena_scratch(kernels->linear_quantized_scratch(K, count)));
-        for (int64_t i = 0; i < count * n; i++) {
-            uint16_t expected = expected_output(x, &w, i % n, &finite);
-            T_CHECK(y[i] == expected || ((y[i] | expected) & 0x7FFF) == 0,
-                    "%s, code %" PRId64 ", row %" PRId64 " of %" PRId64 ": %04x, expected %04x",
-                    kernels->level, i % n, i / n, count, y[i], expected);
-        }
+    for (int a = 0; a < ACTIVATIONS; a++) {
+        for (int i = 0; i < K; i++)
+            x[a][i] = plumb__store(a == FINE && i > 0 ? (float)i * 0x1p-9f : 448.0f);
+        quantized[a] = arena_scratch(kernels->quantized_row_bytes(K));
+        finite &= kernels->quantize_row(x[a], K, quantized[a]);
     }
+    void *scratch = arena_scratch(kernels->linear_quantized_scratch(K, MOST_ROWS));
+    for (int count = 1; count <= MOST_ROWS; count += MOST_ROWS - 1)
+        for (int fine = 0; fine <= count; fine++) {
+            const void *rows[MOST_ROWS];
+            for (int r = 0; r < count; r++) rows[r] = quantized[r == fine ? FINE : FULL];
+            finite &= kernels->linear_quantized(rows, count, &w, 0, w.n, y, w.n, scratch);
+            for (int64_t i = 0; i < count * w.n; i++) {
+                int64_t r = i / w.n, n = i % w.n;
+                uint16_t expected = expected_output(x[r == fine ? FINE : FULL], &w, n, &finite);
+                T_CHECK(y[i] == expected || ((y[i] | expected) & 0x7FFF) == 0,
+                        "%s, code %" PRId64 ", row %" PRId64 " of %d, %d fine: %04x, expected %04x",
+                        kernels->level, n, r, count, fine, y[i], expected);
+            }
+        }
     plumb__float_env_leave(modes);
     T_CHECK(finite, "%s", kernels->level);
-    arena_free_all();
+    T_CHECK(arena_free_all(), "%s wrote outside", kernels->level);
 }
 
 static void check_type(plumb_matrix_type type) {
