@@ -238,7 +238,7 @@ void plumb__matmul_neon(const void *const *x, int64_t n_x, const plumb_matrix *w
         unpack(w, n, rows, b, count, weights);
         bool ends = (b + count) % PLUMB_BLOCKS_PER_SEGMENT == 0 || b + count == blocks;
         for (int64_t i = 0; i < n_x; i += QUAD) {
-            int64_t n_rows = n_x - i < QUAD ? n_x - i : QUAD;
+            int64_t n_rows = n_x - i < QUAD ? n_x - i : QUAD; /* the last one stands in for the rest */
             plumb_row_neon quad[QUAD];
             for (int r = 0; r < QUAD; r++)
                 quad[r] = plumb__row_view_neon(x[i + plumb__existing_row(r, n_rows)], w->k);

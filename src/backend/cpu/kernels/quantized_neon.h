@@ -9,9 +9,10 @@
  * Against FP4 weights, twice which are bytes of at most 12, the high plane is two balanced digits of
  * 8 bits, the low plane one.  A block is at most 32 * 12 * 229,376 = 88,080,384: exact in int32.
  *
- * FP8 weights times 2^9 are 256 * big + small with one of them zero, |big| <= 960, |small| <= 1,920
- * (fp8_decode).  A block of either against the high plane is at most 32 * 1,920 * 28,672 =
- * 1,761,607,680, below 2^31: exact in int32, in any order.  The planes are joined in int64. */
+ * FP8 weights times 2^9 are 256 * big + small with one of them zero (plumb__fp8_decode_neon).  Whatever
+ * the code, |big| <= 960 and |small| <= 1,920, so a block of either against the high plane is at most
+ * 32 * 1,920 * 28,672 = 1,761,607,680, below 2^31: exact in int32, in any order.  The planes are joined
+ * in int64. */
 #ifndef PLUMB_BACKEND_CPU_QUANTIZED_NEON_H
 #define PLUMB_BACKEND_CPU_QUANTIZED_NEON_H
 
@@ -100,7 +101,7 @@ typedef struct plumb_plane_sums {
     int32x4_t big, small;
 } plumb_plane_sums;
 
-/* D_b in units of 2^-18 before its rounding: below 2^41. */
+/* The two joined, in int64: with the units of the planes, D_b before its rounding, below 2^41. */
 typedef struct plumb_exact_sums {
     int64x2_t v[2];
 } plumb_exact_sums;
