@@ -127,11 +127,15 @@ enum { PLUMB_MAX_LEVELS = 4 };
 int plumb__cpu_kernel_levels(const plumb_cpu_kernels **levels);
 
 /* Scratch sizes: floats of `attention` for n_heads heads and `keys` keys, floats of
- * `index_scores`, bytes of `linear` (one unpacked weight row). */
+ * `index_scores`, bytes of `linear`: one widened weight row, or a tile of sums of up to
+ * PLUMB_LINEAR_GROUP activation rows. */
 static inline int64_t plumb__attention_scratch(int64_t dim, int64_t n_heads, int64_t keys) {
     return PLUMB_ATTENTION_TILE * dim + n_heads * (2 * dim + 1 + keys);
 }
 static inline int64_t plumb__index_scratch(int64_t heads, int64_t dim) { return (heads + 1) * dim; }
-static inline int64_t plumb__linear_scratch_bytes(int64_t k) { return 4 * k; }
+enum { PLUMB_LINEAR_GROUP = 64, PLUMB_LINEAR_TILE_BYTES = 40960 };
+static inline int64_t plumb__linear_scratch_bytes(int64_t k) {
+    return 4 * k > PLUMB_LINEAR_TILE_BYTES ? 4 * k : PLUMB_LINEAR_TILE_BYTES;
+}
 
 #endif

@@ -1,6 +1,5 @@
 /* Linear layers in thirty-two lanes with AVX2 (docs/arithmetic.md section 4): four vectors are the
- * lanes.  Weights are widened in registers when one row of activations needs them, once into
- * scratch when several do. */
+ * lanes. */
 #include "arith/lanes.h"
 #include "backend/cpu/kernels/kernels.h"
 
@@ -11,28 +10,28 @@ typedef struct lanes {
     __m256 v[4];
 } lanes;
 
-static inline __m256i sixteen_halves(__m128i bytes) {
-    __m256i wide = _mm256_cvtepu8_epi16(bytes);
-    __m256i magnitude = _mm256_slli_epi16(_mm256_and_si256(wide, _mm256_set1_epi16(0x7F)), 7);
-    __m256i sign = _mm256_slli_epi16(_mm256_and_si256(wide, _mm256_set1_epi16(0x80)), 8);
-    return _mm256_or_si256(magnitude, sign);
-}
-
 /* e4m3 bits moved into a half float are the value times 2^-8, subnormals included, and the
  * conversion does not flush them. */
-static inline __m256 scaled(__m128i halves, __m256 scale) {
-    __m256 value = _mm256_mul_ps(_mm256_cvtph_ps(halves), _mm256_set1_ps(256.0f));
-    return _mm256_mul_ps(value, scale);
-}
-
 static inline lanes load_fp8(const uint8_t *codes, uint8_t scale_code) {
-    __m256 scale = _mm256_set1_ps(plumb__power_of_two((int32_t)scale_code - 127));
-    __m256i low = sixteen_halves(_mm_loadu_si128((const __m128i *)(const void *)codes));
-    __m256i high = sixteen_halves(_mm_loadu_si128((const __m128i *)(const void *)(codes + 16)));
-    return (lanes){{scaled(_mm256_castsi256_si128(low), scale),
-                    scaled(_mm256_extracti128_si256(low, 1), scale),
-                    scaled(_mm256_castsi256_si128(high), scale),
-                    scaled(_mm256_extracti128_si256(high, 1), scale)}};
+    const __m256i keep = _mm256_set1_epi16((short)0xBF80);
+    /* 256 times the scale, at its largest in two steps. */
+    int32_t exponent = (int32_t)scale_code - 127 + 8;
+    const __m256 scale = _mm256_set1_ps(plumb__power_of_two(exponent > 127 ? 127 : exponent));
+    __m256i code = _mm256_loadu_si256((const __m256i *)(const void *)codes);
+    __m256i half[2] = {_mm256_unpacklo_epi8(_mm256_setzero_si256(), code),  /* 0..7, 16..23 */
+                       _mm256_unpackhi_epi8(_mm256_setzero_si256(), code)}; /* 8..15, 24..31 */
+    lanes out;
+    for (int i = 0; i < 2; i++) {
+        __m256i bits = _mm256_and_si256(_mm256_srai_epi16(half[i], 1), keep);
+        out.v[i] = _mm256_cvtph_ps(_mm256_castsi256_si128(bits));
+        out.v[i + 2] = _mm256_cvtph_ps(_mm256_extracti128_si256(bits, 1));
+    }
+    for (int i = 0; i < 4; i++) out.v[i] = _mm256_mul_ps(out.v[i], scale);
+    if (exponent > 127) {
+        const __m256 more = _mm256_set1_ps(plumb__power_of_two(exponent - 127));
+        for (int i = 0; i < 4; i++) out.v[i] = _mm256_mul_ps(out.v[i], more);
+    }
+    return out;
 }
 
 static inline lanes load_bf16(const uint16_t *codes) {
@@ -90,71 +89,156 @@ static float finish(lanes sum, const float *x, const float *weight, int64_t left
     return plumb__lanes_join(lane);
 }
 
-static inline float dot_in_place(const float *x, const plumb_matrix *w, plumb_matrix_type type,
-                                 int64_t n) {
-    lanes sum = {{_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
-                  _mm256_setzero_ps()}};
-    int64_t whole = w->k / PLUMB_LANES * PLUMB_LANES;
-    for (int64_t k = 0; k < whole; k += PLUMB_LANES)
-        add_products(&sum, x + k, load_weights(w, type, n, k));
-    float tail[PLUMB_LANES];
-    for (int64_t k = whole; k < w->k; k++) tail[k - whole] = one_weight(w, n, k);
-    return finish(sum, x + whole, tail, w->k - whole);
-}
-
-static inline void widen_row(const plumb_matrix *w, plumb_matrix_type type, int64_t n, float *out) {
-    int64_t whole = w->k / PLUMB_LANES * PLUMB_LANES;
-    for (int64_t k = 0; k < whole; k += PLUMB_LANES) {
-        lanes weight = load_weights(w, type, n, k);
-        for (int i = 0; i < 4; i++) _mm256_storeu_ps(out + k + 8 * i, weight.v[i]);
-    }
-    for (int64_t k = whole; k < w->k; k++) out[k] = one_weight(w, n, k);
-}
-
-/* Two rows of activations against one widened weight row. */
-static void dot_pair(const float *x0, const float *x1, const float *weight, int64_t n,
-                     float result[2]) {
-    lanes a = {{_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
-                _mm256_setzero_ps()}};
-    lanes b = a;
-    int64_t whole = n / PLUMB_LANES * PLUMB_LANES;
-    for (int64_t k = 0; k < whole; k += PLUMB_LANES) {
-        lanes w = load_float(weight + k);
-        add_products(&a, x0 + k, w);
-        add_products(&b, x1 + k, w);
-    }
-    result[0] = finish(a, x0 + whole, weight + whole, n - whole);
-    result[1] = finish(b, x1 + whole, weight + whole, n - whole);
-}
-
 static bool store(float value, plumb_act *y, float *y_float, int64_t at) {
     if (y) y[at] = plumb__store(value);
     else y_float[at] = value;
     return (plumb__bits_of(value) & 0x7F800000u) != 0x7F800000u;
 }
 
+static inline lanes no_lanes(void) {
+    const __m256 zero = _mm256_setzero_ps();
+    return (lanes){{zero, zero, zero, zero}};
+}
+
+/* ---- One row of activations: weights are widened in registers, two rows side by side --------------- */
+
+/* While two rows are multiplied the next two come in, as one stream. */
+static inline void prefetch_next(const plumb_matrix *w, int64_t n, int64_t k, int64_t element) {
+    const char *next = (const char *)w->codes + ((n + 2) * w->k + 2 * k) * element;
+    for (int64_t i = 0; i < 2 * PLUMB_LANES * element; i += 64)
+        _mm_prefetch(next + i, _MM_HINT_T0);
+}
+
+static inline void dot_two(const float *x, const plumb_matrix *w, plumb_matrix_type type, int64_t n,
+                           int64_t other, float result[2]) {
+    lanes a = no_lanes(), b = no_lanes();
+    int64_t whole = w->k / PLUMB_LANES * PLUMB_LANES, left = w->k - whole;
+    int64_t element = type == PLUMB_MATRIX_FP8 ? 1 : type == PLUMB_MATRIX_BF16 ? 2 : 4;
+    for (int64_t k = 0; k < whole; k += PLUMB_LANES) {
+        prefetch_next(w, n, k, element);
+        add_products(&a, x + k, load_weights(w, type, n, k));
+        add_products(&b, x + k, load_weights(w, type, other, k));
+    }
+    float tail[2][PLUMB_LANES];
+    for (int64_t k = 0; k < left; k++) {
+        tail[0][k] = one_weight(w, n, whole + k);
+        tail[1][k] = one_weight(w, other, whole + k);
+    }
+    result[0] = finish(a, x + whole, tail[0], left);
+    result[1] = finish(b, x + whole, tail[1], left);
+}
+
+static bool one_row(const float *x, const plumb_matrix *w, int64_t begin, int64_t end, plumb_act *y,
+                    float *y_float) {
+    bool finite = true;
+    for (int64_t n = begin; n < end; n += 2) {
+        int64_t other = n + 1 < end ? n + 1 : n; /* an odd last row is its own partner */
+        float sum[2];
+        if (w->type == PLUMB_MATRIX_FP8) dot_two(x, w, PLUMB_MATRIX_FP8, n, other, sum);
+        else if (w->type == PLUMB_MATRIX_BF16) dot_two(x, w, PLUMB_MATRIX_BF16, n, other, sum);
+        else dot_two(x, w, PLUMB_MATRIX_F32, n, other, sum);
+        finite &= store(sum[0], y, y_float, n);
+        if (other != n) finite &= store(sum[1], y, y_float, other);
+    }
+    return finite;
+}
+
+/* ---- Many rows: a chunk of four weight rows is widened once, and eight lanes are run at a time ------
+ *
+ * A product of one activation row and one weight row has four vectors of lanes, too many to hold for
+ * twelve such products.  Lanes are independent: for each vector in turn twelve sums stay in registers
+ * while a chunk of k passes by, and rest in scratch in between. */
+enum {
+    TILE_WEIGHTS = 4,
+    TILE_ROWS = 3,
+    CHUNK = 512, /* elements of k */
+    GROUP = PLUMB_LINEAR_GROUP
+};
+
+typedef struct linear_scratch {
+    float weight[TILE_WEIGHTS][CHUNK];
+    lanes sum[GROUP][TILE_WEIGHTS];
+} linear_scratch;
+
+_Static_assert(sizeof(linear_scratch) <= PLUMB_LINEAR_TILE_BYTES, "scratch is too small");
+
+static inline void widen_chunk(const plumb_matrix *w, plumb_matrix_type type, int64_t n,
+                               int64_t count, int64_t k, int64_t size,
+                               float weight[TILE_WEIGHTS][CHUNK]) {
+    for (int64_t r = 0; r < TILE_WEIGHTS; r++) {
+        int64_t row = n + (r < count ? r : count - 1); /* missing rows repeat the last */
+        for (int64_t i = 0; i < size; i += PLUMB_LANES) {
+            lanes wide = load_weights(w, type, row, k + i);
+            for (int v = 0; v < 4; v++) _mm256_storeu_ps(&weight[r][i + 8 * v], wide.v[v]);
+        }
+    }
+}
+
+/* Twelve products, eight lanes of them, over a chunk. */
+static inline void run_lanes(const float *const x[TILE_ROWS],
+                             float weight[TILE_WEIGHTS][CHUNK], int64_t size, int v,
+                             lanes *const sum[TILE_ROWS]) {
+    __m256 acc[TILE_ROWS][TILE_WEIGHTS];
+    for (int t = 0; t < TILE_ROWS; t++)
+        for (int r = 0; r < TILE_WEIGHTS; r++) acc[t][r] = sum[t][r].v[v];
+    for (int64_t k = 8 * v; k < size; k += PLUMB_LANES) {
+        __m256 a[TILE_ROWS];
+        for (int t = 0; t < TILE_ROWS; t++) a[t] = _mm256_loadu_ps(x[t] + k);
+        for (int r = 0; r < TILE_WEIGHTS; r++) {
+            __m256 one = _mm256_loadu_ps(&weight[r][k]);
+            for (int t = 0; t < TILE_ROWS; t++) acc[t][r] = _mm256_fmadd_ps(a[t], one, acc[t][r]);
+        }
+    }
+    for (int t = 0; t < TILE_ROWS; t++)
+        for (int r = 0; r < TILE_WEIGHTS; r++) sum[t][r].v[v] = acc[t][r];
+}
+
+/* `rows` <= GROUP activation rows against `count` <= TILE_WEIGHTS weight rows. */
+static void multiply_tile(const float *x, int64_t x_stride, int64_t rows, const plumb_matrix *w,
+                          int64_t n, int64_t count, linear_scratch *s) {
+    int64_t whole = w->k / PLUMB_LANES * PLUMB_LANES;
+    for (int64_t i = 0; i < rows; i++)
+        for (int r = 0; r < TILE_WEIGHTS; r++) s->sum[i][r] = no_lanes();
+    for (int64_t k = 0; k < whole; k += CHUNK) {
+        int64_t size = whole - k < CHUNK ? whole - k : CHUNK;
+        if (w->type == PLUMB_MATRIX_FP8)
+            widen_chunk(w, PLUMB_MATRIX_FP8, n, count, k, size, s->weight);
+        else if (w->type == PLUMB_MATRIX_BF16)
+            widen_chunk(w, PLUMB_MATRIX_BF16, n, count, k, size, s->weight);
+        else widen_chunk(w, PLUMB_MATRIX_F32, n, count, k, size, s->weight);
+        for (int64_t i = 0; i < rows; i += TILE_ROWS) {
+            lanes unused[TILE_WEIGHTS] = {0};
+            const float *row[TILE_ROWS];
+            lanes *sum[TILE_ROWS];
+            for (int t = 0; t < TILE_ROWS; t++) {
+                row[t] = x + (i + t < rows ? i + t : i) * x_stride + k;
+                sum[t] = i + t < rows ? s->sum[i + t] : unused;
+            }
+            for (int v = 0; v < 4; v++) run_lanes(row, s->weight, size, v, sum);
+        }
+    }
+}
+
 bool plumb__linear_avx2(const float *x, int64_t x_stride, int64_t rows, const plumb_matrix *w,
                         int64_t begin, int64_t end, plumb_act *y, float *y_float, int64_t y_stride,
                         void *scratch) {
+    if (rows == 1) return one_row(x, w, begin, end, y, y_float);
+    linear_scratch *s = scratch;
+    int64_t whole = w->k / PLUMB_LANES * PLUMB_LANES, left = w->k - whole;
     bool finite = true;
-    for (int64_t n = begin; n < end; n++) {
-        if (rows == 1) {
-            float sum = w->type == PLUMB_MATRIX_FP8    ? dot_in_place(x, w, PLUMB_MATRIX_FP8, n)
-                        : w->type == PLUMB_MATRIX_BF16 ? dot_in_place(x, w, PLUMB_MATRIX_BF16, n)
-                                                       : dot_in_place(x, w, PLUMB_MATRIX_F32, n);
-            finite &= store(sum, y, y_float, n);
-            continue;
-        }
-        const float *weight = scratch;
-        if (w->type == PLUMB_MATRIX_F32) weight = (const float *)w->codes + n * w->k;
-        else if (w->type == PLUMB_MATRIX_BF16) widen_row(w, PLUMB_MATRIX_BF16, n, scratch);
-        else widen_row(w, PLUMB_MATRIX_FP8, n, scratch);
-        for (int64_t r = 0; r < rows; r += 2) {
-            int64_t other = r + 1 < rows ? r + 1 : r; /* an odd last row is its own partner */
-            float sum[2];
-            dot_pair(x + r * x_stride, x + other * x_stride, weight, w->k, sum);
-            finite &= store(sum[0], y, y_float, r * y_stride + n);
-            if (other != r) finite &= store(sum[1], y, y_float, other * y_stride + n);
+    for (int64_t first = 0; first < rows; first += GROUP) {
+        int64_t group = rows - first < GROUP ? rows - first : GROUP;
+        for (int64_t n = begin; n < end; n += TILE_WEIGHTS) {
+            int64_t count = end - n < TILE_WEIGHTS ? end - n : TILE_WEIGHTS;
+            multiply_tile(x + first * x_stride, x_stride, group, w, n, count, s);
+            for (int64_t r = 0; r < count; r++) {
+                float tail[PLUMB_LANES];
+                for (int64_t k = 0; k < left; k++) tail[k] = one_weight(w, n + r, whole + k);
+                for (int64_t i = 0; i < group; i++) {
+                    float sum = finish(s->sum[i][r], x + (first + i) * x_stride + whole, tail, left);
+                    finite &= store(sum, y, y_float, (first + i) * y_stride + n + r);
+                }
+            }
         }
     }
     return finite;

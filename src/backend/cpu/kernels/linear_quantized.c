@@ -26,16 +26,6 @@ int64_t PLUMB_KERNEL(quantized_row_bytes)(int64_t k) {
     return (bytes + 63) / 64 * 64;
 }
 
-/* The weights tell all. */
-int64_t PLUMB_KERNEL(prepared_bytes)(const plumb_matrix *w) {
-    (void)w;
-    return 0;
-}
-void PLUMB_KERNEL(prepare)(const plumb_matrix *w, void *memory) {
-    (void)w;
-    (void)memory;
-}
-
 int64_t PLUMB_KERNEL(linear_quantized_scratch)(int64_t k, int64_t rows) {
     (void)rows;
     return 8 * k;
