@@ -71,11 +71,18 @@ PLUMB_FN void plumb__window_pack(const float *x, int64_t dim, uint8_t *row) {
 PLUMB_FN void plumb__window_unpack(const uint8_t *row, int64_t dim, float *x) {
     memcpy(x, row, (size_t)dim * 4);
 }
+PLUMB_FN void plumb__window_unpack_block(const uint8_t *row, int64_t dim, int64_t b, float *x) {
+    (void)dim;
+    memcpy(x, row + b * PLUMB_BLOCK * 4, PLUMB_BLOCK * 4);
+}
 PLUMB_FN void plumb__compressed_pack(const float *x, int64_t dim, uint8_t *row) {
     plumb__window_pack(x, dim, row);
 }
 PLUMB_FN void plumb__compressed_unpack(const uint8_t *row, int64_t dim, float *x) {
     plumb__window_unpack(row, dim, x);
+}
+PLUMB_FN void plumb__compressed_unpack_block(const uint8_t *row, int64_t dim, int64_t b, float *x) {
+    plumb__window_unpack_block(row, dim, b, x);
 }
 PLUMB_FN void plumb__index_pack(const float *x, int64_t dim, uint8_t *row) {
     plumb__window_pack(x, dim, row);
@@ -100,12 +107,25 @@ PLUMB_FN void plumb__window_pack(const float *x, int64_t dim, uint8_t *row) {
         row[dim + b] = (uint8_t)(exponent + 127);
     }
 }
+/* Elements 32b .. 32b+31.  A code times its scale is exact in bf16, here and below. */
+PLUMB_FN void plumb__window_unpack_block(const uint8_t *row, int64_t dim, int64_t b, float *x) {
+    float scale = plumb__power_of_two((int32_t)row[dim + b] - 127);
+    for (int i = 0; i < PLUMB_BLOCK; i++)
+        x[i] = plumb__e4m3_decode(row[b * PLUMB_BLOCK + i]) * scale;
+}
 PLUMB_FN void plumb__window_unpack(const uint8_t *row, int64_t dim, float *x) {
-    for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++) {
-        float scale = plumb__power_of_two((int32_t)row[dim + b] - 127);
-        for (int64_t i = b * PLUMB_BLOCK; i < (b + 1) * PLUMB_BLOCK; i++)
-            x[i] = plumb__load(plumb__store(plumb__e4m3_decode(row[i]) * scale));
+    for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++)
+        plumb__window_unpack_block(row, dim, b, x + b * PLUMB_BLOCK);
+}
+
+/* Thirty-two e2m1 codes from sixteen bytes. */
+PLUMB_FN void plumb__e2m1_unpack(const uint8_t *pair, float *x) {
+    uint8_t code[PLUMB_BLOCK];
+    for (int i = 0; i < PLUMB_BLOCK / 2; i++) {
+        code[2 * i] = pair[i] & 15;
+        code[2 * i + 1] = pair[i] >> 4;
     }
+    for (int i = 0; i < PLUMB_BLOCK; i++) x[i] = plumb__e2m1_decode(code[i]);
 }
 
 /* Compressed key: dim/2 bytes of e2m1 pairs, then dim/16 e4m3 scales. */
@@ -125,14 +145,19 @@ PLUMB_FN void plumb__compressed_pack(const float *x, int64_t dim, uint8_t *row) 
         row[dim / 2 + b] = code;
     }
 }
-PLUMB_FN void plumb__compressed_unpack(const uint8_t *row, int64_t dim, float *x) {
-    for (int64_t b = 0; b < dim / PLUMB_COMPRESSED_BLOCK; b++) {
-        float scale = plumb__e4m3_decode(row[dim / 2 + b]);
-        for (int64_t i = b * PLUMB_COMPRESSED_BLOCK; i < (b + 1) * PLUMB_COMPRESSED_BLOCK; i += 2) {
-            x[i] = plumb__load(plumb__store(plumb__e2m1_decode(row[i / 2] & 15) * scale));
-            x[i + 1] = plumb__load(plumb__store(plumb__e2m1_decode(row[i / 2] >> 4) * scale));
-        }
+/* Elements 32b .. 32b+31: two blocks of sixteen. */
+PLUMB_FN void plumb__compressed_unpack_block(const uint8_t *row, int64_t dim, int64_t b, float *x) {
+    float code[PLUMB_BLOCK];
+    plumb__e2m1_unpack(row + b * PLUMB_BLOCK / 2, code);
+    for (int half = 0; half < 2; half++) {
+        float scale = plumb__e4m3_decode(row[dim / 2 + 2 * b + half]);
+        for (int i = 0; i < PLUMB_COMPRESSED_BLOCK; i++)
+            x[half * PLUMB_COMPRESSED_BLOCK + i] = code[half * PLUMB_COMPRESSED_BLOCK + i] * scale;
     }
+}
+PLUMB_FN void plumb__compressed_unpack(const uint8_t *row, int64_t dim, float *x) {
+    for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++)
+        plumb__compressed_unpack_block(row, dim, b, x + b * PLUMB_BLOCK);
 }
 
 /* Index key or query: dim/2 bytes of e2m1 pairs, then dim/32 ue8m0 scales. */
@@ -151,11 +176,9 @@ PLUMB_FN void plumb__index_pack(const float *x, int64_t dim, uint8_t *row) {
 }
 PLUMB_FN void plumb__index_unpack(const uint8_t *row, int64_t dim, float *x) {
     for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++) {
-        float scale = plumb__power_of_two((int32_t)row[dim / 2 + b] - 127);
-        for (int64_t i = b * PLUMB_BLOCK; i < (b + 1) * PLUMB_BLOCK; i += 2) {
-            x[i] = plumb__load(plumb__store(plumb__e2m1_decode(row[i / 2] & 15) * scale));
-            x[i + 1] = plumb__load(plumb__store(plumb__e2m1_decode(row[i / 2] >> 4) * scale));
-        }
+        float code[PLUMB_BLOCK], scale = plumb__power_of_two((int32_t)row[dim / 2 + b] - 127);
+        plumb__e2m1_unpack(row + b * PLUMB_BLOCK / 2, code);
+        for (int i = 0; i < PLUMB_BLOCK; i++) x[b * PLUMB_BLOCK + i] = code[i] * scale;
     }
 }
 

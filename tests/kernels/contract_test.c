@@ -126,10 +126,10 @@ static void compressor_pair(void) {
 
 /* Three roundings to bf16; heads in order. */
 static void index_scores(void) {
-    enum { HEADS = 6, DIM = 64, KEYS = 60 };
+    enum { HEADS = 7, DIM = 64, KEYS = 61 };
     int64_t row_bytes = plumb__index_row_bytes(DIM);
     uint8_t query[HEADS * DIM], keys[KEYS * DIM];
-    float wide[DIM], q[HEADS][DIM], k[KEYS][DIM], score[KEYS], scratch[(HEADS + 1) * DIM];
+    float wide[DIM], q[HEADS][DIM], k[KEYS][DIM], score[KEYS];
     for (int i = 0; i < HEADS + KEYS; i++) {
         uint8_t *row = i < HEADS ? query + i * row_bytes : keys + (i - HEADS) * row_bytes;
         arena_floats(wide, DIM, ARENA_PLAIN);
@@ -143,6 +143,7 @@ static void index_scores(void) {
     }
     plumb_index_args args = {
         .query = query, .weight = weight, .keys = keys, .heads = HEADS, .dim = DIM};
+    float *scratch = arena_scratch(4 * plumb__index_scratch(HEADS, DIM));
     T_CHECK(level->index_scores(&args, 0, NULL, KEYS, score, scratch), "%s", level->level);
     for (int j = 0; j < KEYS; j++) {
         float sum = 0.0f;
@@ -156,18 +157,19 @@ static void index_scores(void) {
     }
 }
 
-/* One head, one row whose window lies partly in the ring, and some compressed positions.  The scale
- * spreads the probabilities: where one key has them all, no order shows.  Rounded to bf16 it rarely
+/* Some heads of one row whose window lies partly in the ring, and some compressed positions: more keys
+ * than a tile has, and not a multiple of anything.  The scale spreads the probabilities: where one key has them all, no order shows.  Rounded to bf16 it rarely
  * shows at all, but it does where two keys of equal probability cancel and what came between them
  * is lost. */
 static void attention_of(bool cancelling) {
-    enum { DIM = 32, WINDOW = 40, POSITION = 57, LATENTS = 30, KEYS = WINDOW + 9 };
+    enum { HEADS = 7, BEGIN = 1, END = 6, DIM = 64, WINDOW = 140, POSITION = 157, LATENTS = 30 };
+    enum { KEYS = WINDOW + 9, ROW = HEADS * DIM };
     static const int32_t selected[9] = {0, 1, 4, 5, 11, 12, 20, 28, 29}, count[2] = {0, 9};
-    uint8_t ring[WINDOW * 64], chunk[2 * 64], latents[LATENTS * 64];
-    float wide[DIM], key[KEYS][DIM], q[DIM], scratch[4096];
+    uint8_t ring[WINDOW * 2 * DIM], chunk[2 * 2 * DIM], latents[LATENTS * 2 * DIM];
+    float wide[DIM], key[KEYS][DIM];
     int64_t window_bytes = plumb__window_row_bytes(DIM);
     int64_t latent_bytes = plumb__compressed_row_bytes(DIM);
-    /* Positions 0..58; the row at 58 is the chunk's second. */
+    /* Positions 0..158; the row at 158 is the chunk's second. */
     for (int p = 0; p <= POSITION + 1; p++) {
         uint8_t *row = p >= POSITION ? chunk + (p - POSITION) * window_bytes
                                      : ring + p % WINDOW * window_bytes;
@@ -184,15 +186,15 @@ static void attention_of(bool cancelling) {
     }
     for (int i = 0; i < 9; i++)
         plumb__compressed_unpack(latents + selected[i] * latent_bytes, DIM, key[WINDOW + i]);
-    plumb_act *query = arena_block(2 * DIM, sizeof *query);
-    arena_acts(query, 2 * DIM, ARENA_PLAIN);
-    if (cancelling) memset(query, 0, 2 * DIM * sizeof *query);
+    plumb_act *query = arena_block(2 * ROW, sizeof *query);
+    arena_acts(query, 2 * ROW, ARENA_PLAIN);
+    if (cancelling) memset(query, 0, 2 * ROW * sizeof *query);
     int32_t lists[18] = {0};
     memcpy(lists + 9, selected, sizeof selected);
-    plumb_act out[2 * DIM] = {0};
-    const float sink = 0.75f;
+    plumb_act out[2 * ROW] = {0};
+    const float *sink = arena_float_block(HEADS, ARENA_PLAIN);
     plumb_attention_args args = {.query = query,
-                                 .heads = 1,
+                                 .heads = HEADS,
                                  .dim = DIM,
                                  .window = WINDOW,
                                  .position = POSITION,
@@ -203,27 +205,29 @@ static void attention_of(bool cancelling) {
                                  .selected = lists,
                                  .selected_count = count,
                                  .selected_stride = 9,
-                                 .sink = &sink,
+                                 .sink = sink,
                                  .scale = 0.004f,
                                  .out = out};
-    level->attention(&args, 1, 0, 1, scratch);
-
-    float p[KEYS], most = -INFINITY;
-    for (int d = 0; d < DIM; d++) q[d] = loaded(query[DIM + d]);
-    for (int j = 0; j < KEYS; j++) {
-        p[j] = lanes(q, key[j], DIM) * args.scale;
-        most = p[j] > most ? p[j] : most;
-    }
-    for (int j = 0; j < KEYS; j++) p[j] = plumb__exp(p[j] - most);
-    float denominator = lanes(p, NULL, KEYS) + plumb__exp(sink - most);
+    level->attention(&args, 1, BEGIN, END,
+                     arena_scratch(4 * plumb__attention_scratch(DIM, END - BEGIN, KEYS)));
     int64_t differ = 0;
-    for (int d = 0; d < DIM; d++) {
-        float sum = 0.0f;
-        for (int j = 0; j < KEYS; j++) sum = fmaf(bf16(p[j]), key[j][d], sum);
-        differ += out[DIM + d] != stored(sum / denominator);
+    for (int h = BEGIN; h < END; h++) {
+        float q[DIM], p[KEYS], most = -INFINITY;
+        for (int d = 0; d < DIM; d++) q[d] = loaded(query[ROW + h * DIM + d]);
+        for (int j = 0; j < KEYS; j++) {
+            p[j] = lanes(q, key[j], DIM) * args.scale;
+            most = p[j] > most ? p[j] : most;
+        }
+        for (int j = 0; j < KEYS; j++) p[j] = plumb__exp(p[j] - most);
+        float denominator = lanes(p, NULL, KEYS) + plumb__exp(sink[h] - most);
+        for (int d = 0; d < DIM; d++) {
+            float sum = 0.0f;
+            for (int j = 0; j < KEYS; j++) sum = fmaf(bf16(p[j]), key[j][d], sum);
+            differ += out[ROW + h * DIM + d] != stored(sum / denominator);
+        }
+        T_CHECK(denominator > 2.0f, "%s: one key has it all", level->level);
     }
-    T_CHECK(differ == 0, "%s: %" PRId64 " of %d", level->level, differ, DIM);
-    T_CHECK(denominator > 2.0f, "%s: one key has it all", level->level);
+    T_CHECK(differ == 0, "%s: %" PRId64 " of %d", level->level, differ, (END - BEGIN) * DIM);
 }
 
 static void attention(void) {

@@ -337,8 +337,8 @@ static int32_t ascending(int32_t *list, int64_t most, int64_t below) {
 
 static void attention(void) {
     int64_t rows = arena_between(1, 3), heads = arena_between(1, 6), dim = 32 * arena_between(1, 4);
-    int64_t window = arena_between(1, 40), position = arena_between(0, 90), keys = 50;
-    int64_t stride = arena_between(1, 40), row = arena_between(0, rows - 1);
+    int64_t window = arena_between(1, 150), position = arena_between(0, 250), keys = 100;
+    int64_t stride = arena_between(1, 60), row = arena_between(0, rows - 1);
     int64_t begin = arena_between(0, heads - 1), end = arena_between(begin + 1, heads);
     bool compressed = arena_random() % 4 != 0;
     int32_t *selected = arena_block(rows * stride, sizeof *selected);

@@ -122,9 +122,9 @@ MUTATIONS = [
         ["select_test"], "equal scores: the smaller index first"),
     one("subnormals_ordered", "src/backend/cpu/select.c", "    if ((u & 0x7FFFFFFFu) < 0x00800000u) u = 0;\n",
         "", "select_test", "-0 and subnormals equal +0"),
-    one("score_rounded_twice_only", KERNELS + "indexer.c", "score[j] = rounded(sum);",
-        "score[j] = sum;", "contract_test oracle_band_test", "the third rounding makes the ties"),
-    one("negative_scores_kept", KERNELS + "indexer.c", "        t = t > 0.0f ? t : 0.0f;\n", "",
+    one("score_rounded_twice_only", KERNELS + "indexer.c", "score[j] = rounded(sum[j]);",
+        "score[j] = sum[j];", "contract_test oracle_band_test", "the third rounding makes the ties"),
+    one("negative_scores_kept", KERNELS + "indexer.c", "            t = t > 0.0f ? t : 0.0f;\n", "",
         "oracle_sublayer_test oracle_smooth_test", "a head that rejects a key adds nothing"),
 
     # ---- Mixture of experts ------------------------------------------------------------------------

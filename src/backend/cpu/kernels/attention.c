@@ -1,89 +1,116 @@
 /* Attention core and compressor of one row (model.md 4.4, 4.5; docs/arithmetic.md section 6).
  *
  * Keys are visited in the contract's order: window positions, oldest first, then the selected
- * compressed positions, ascending.  They are unpacked tile by tile and used by all heads of the
- * call; scores are kept, so that probabilities are taken against the final maximum. */
+ * compressed positions, ascending.  They are read packed, twice.  Scores need whole keys: a few are
+ * unpacked into a tile that every head of the call uses.  Values need many keys of the same few
+ * elements: a strip of thirty-two is unpacked for a long run of keys, so that the sums of a strip stay
+ * where they are. */
 #include "arith/functions.h"
 #include "arith/lanes.h"
-#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/tiles.h"
 
-enum { TILE = PLUMB_ATTENTION_TILE };
+enum { SCORE_KEYS = PLUMB_SCORE_KEYS, VALUE_KEYS = PLUMB_VALUE_KEYS };
 
-/* Key j of the row's list as floats. */
-static void unpack_key(const plumb_attention_args *a, int64_t row, int64_t n_window, int64_t j,
-                       float *key) {
+/* The packed keys of a row, in order; the first n_window are window keys. */
+typedef struct key_list {
+    const uint8_t **key;
+    int64_t count, n_window, dim;
+} key_list;
+
+static key_list list_keys(const plumb_attention_args *a, int64_t row, const uint8_t **key) {
     int64_t position = a->position + row;
-    if (j >= n_window) {
-        int64_t index = a->selected[row * a->selected_stride + (j - n_window)];
-        plumb__compressed_unpack(a->compressed + index * plumb__compressed_row_bytes(a->dim),
-                                 a->dim, key);
-        return;
+    int64_t window_bytes = plumb__window_row_bytes(a->dim);
+    int64_t compressed_bytes = plumb__compressed_row_bytes(a->dim);
+    int64_t n_window = position + 1 < a->window ? position + 1 : a->window;
+    int64_t n_compressed = a->compressed ? a->selected_count[row] : 0;
+    for (int64_t j = 0; j < n_window; j++) {
+        int64_t at = position - (n_window - 1) + j;
+        key[j] = at >= a->chunk_position ? a->chunk + (at - a->chunk_position) * window_bytes
+                                         : a->ring + at % a->window * window_bytes;
     }
-    int64_t at = position - (n_window - 1) + j;
-    const uint8_t *packed =
-        at >= a->chunk_position
-            ? a->chunk + (at - a->chunk_position) * plumb__window_row_bytes(a->dim)
-            : a->ring + at % a->window * plumb__window_row_bytes(a->dim);
-    plumb__window_unpack(packed, a->dim, key);
+    for (int64_t j = 0; j < n_compressed; j++)
+        key[n_window + j] =
+            a->compressed + a->selected[row * a->selected_stride + j] * compressed_bytes;
+    return (key_list){key, n_window + n_compressed, n_window, a->dim};
 }
 
-/* Turns scores into probabilities and returns the denominator: 32-lane sum of p, plus the sink. */
-static float softmax(float *score, int64_t keys, float sink) {
-    float most = score[0];
-    for (int64_t j = 1; j < keys; j++) most = score[j] > most ? score[j] : most;
+/* Blocks [begin, end) of keys [first, first + n): out [n][end - begin][32]. */
+static void unpack_keys(const key_list *list, int64_t first, int64_t n, int64_t begin, int64_t end,
+                        float *out) {
+    int64_t width = (end - begin) * PLUMB_BLOCK;
+    for (int64_t j = first; j < first + n; j++, out += width) {
+        if (j < list->n_window)
+            PLUMB_KERNEL(unpack_window)(list->key[j], list->dim, begin, end, out);
+        else
+            PLUMB_KERNEL(unpack_compressed)(list->key[j], list->dim, begin, end, out);
+    }
+}
+
+/* score[h][j] = query h . key j, not yet scaled. */
+static void score_keys(const key_list *list, const float *query, int64_t heads, float *tile,
+                       float *score) {
+    for (int64_t first = 0; first < list->count; first += SCORE_KEYS) {
+        int64_t n = list->count - first < SCORE_KEYS ? list->count - first : SCORE_KEYS;
+        unpack_keys(list, first, n, 0, list->dim / PLUMB_BLOCK, tile);
+        PLUMB_KERNEL(lane_products)(query, heads, tile, n, list->dim, score + first, list->count);
+    }
+}
+
+static float most_of(const float *x, int64_t n) {
+    float lane[PLUMB_LANES], most = x[0];
+    for (int i = 0; i < PLUMB_LANES; i++) lane[i] = x[0];
+    int64_t j = 0;
+    for (; j + PLUMB_LANES <= n; j += PLUMB_LANES)
+        for (int i = 0; i < PLUMB_LANES; i++) lane[i] = x[j + i] > lane[i] ? x[j + i] : lane[i];
+    for (int i = 0; j + i < n; i++) lane[i] = x[j + i] > lane[i] ? x[j + i] : lane[i];
+    for (int i = 0; i < PLUMB_LANES; i++) most = lane[i] > most ? lane[i] : most;
+    return most;
+}
+
+/* Turns products into probabilities and returns the denominator: 32-lane sum of p, plus the sink. */
+static float softmax(float *score, int64_t keys, float scale, float sink) {
+    for (int64_t j = 0; j < keys; j++) score[j] = score[j] * scale;
+    float most = most_of(score, keys);
     for (int64_t j = 0; j < keys; j++) score[j] = plumb__exp(score[j] - most);
     float denominator = plumb__lanes_sum(score, keys) + plumb__exp(sink - most);
     for (int64_t j = 0; j < keys; j++) score[j] = plumb__load(plumb__store(score[j]));
     return denominator;
 }
 
-/* sum[d] = fma(p_j, v_j[d], sum[d]) over the tile's keys in order; a few d at a time stay in
- * registers for all of them. */
-static void add_weighted(const float *tile, int64_t n, const float *p, int64_t dim, float *sum) {
-    enum { STRIP = 32 };
-    int64_t d = 0;
-    for (; d + STRIP <= dim; d += STRIP) {
-        float strip[STRIP];
-        for (int i = 0; i < STRIP; i++) strip[i] = sum[d + i];
-        for (int64_t j = 0; j < n; j++)
-            for (int i = 0; i < STRIP; i++)
-                strip[i] = plumb__fma(p[j], tile[j * dim + d + i], strip[i]);
-        for (int i = 0; i < STRIP; i++) sum[d + i] = strip[i];
+/* Strip b of every head's output.  sum [heads][32]. */
+static void sum_strip(const key_list *list, int64_t b, const float *p, const float *denominator,
+                      int64_t heads, float *tile, float *sum, plumb_act *out) {
+    memset(sum, 0, (size_t)(heads * PLUMB_STRIP) * sizeof *sum);
+    for (int64_t first = 0; first < list->count; first += VALUE_KEYS) {
+        int64_t n = list->count - first < VALUE_KEYS ? list->count - first : VALUE_KEYS;
+        unpack_keys(list, first, n, b, b + 1, tile);
+        PLUMB_KERNEL(add_weighted)(p + first, list->count, heads, tile, n, sum);
     }
-    for (; d < dim; d++)
-        for (int64_t j = 0; j < n; j++) sum[d] = plumb__fma(p[j], tile[j * dim + d], sum[d]);
+    for (int64_t h = 0; h < heads; h++)
+        for (int i = 0; i < PLUMB_STRIP; i++)
+            out[h * list->dim + b * PLUMB_STRIP + i] =
+                plumb__store(sum[h * PLUMB_STRIP + i] / denominator[h]);
 }
 
-/* scratch: tile [TILE][dim], query [heads][dim], numerator [heads][dim], denominator [heads],
- * score [heads][keys]: plumb__attention_scratch. */
+/* scratch: tile, sum [heads][32], query [heads][dim], keys, score [heads][keys], denominator [heads]:
+ * plumb__attention_scratch. */
 void PLUMB_KERNEL(attention)(const plumb_attention_args *a, int64_t row, int64_t begin,
                              int64_t end, float *scratch) {
-    int64_t dim = a->dim, heads = end - begin, position = a->position + row;
-    int64_t n_window = position + 1 < a->window ? position + 1 : a->window;
-    int64_t keys = n_window + (a->compressed ? a->selected_count[row] : 0);
-    float *tile = scratch, *query = tile + TILE * dim, *numerator = query + heads * dim;
-    float *denominator = numerator + heads * dim, *score = denominator + heads;
+    int64_t dim = a->dim, heads = end - begin;
+    float *tile = scratch, *sum = tile + plumb__attention_tile(dim);
+    float *query = sum + heads * PLUMB_STRIP, *packed = query + heads * dim;
+    key_list list = list_keys(a, row, (const uint8_t **)(void *)packed);
+    float *score = packed + list.count * PLUMB_POINTER_FLOATS;
+    float *denominator = score + heads * list.count;
     const plumb_act *q = a->query + (row * a->heads + begin) * dim;
     for (int64_t i = 0; i < heads * dim; i++) query[i] = plumb__load(q[i]);
-    memset(numerator, 0, (size_t)(heads * dim) * sizeof *numerator);
 
-    for (int64_t j = 0; j < keys; j++) {
-        unpack_key(a, row, n_window, j, tile);
-        for (int64_t h = 0; h < heads; h++)
-            score[h * keys + j] = plumb__lanes_dot(query + h * dim, tile, dim) * a->scale;
-    }
+    score_keys(&list, query, heads, tile, score);
     for (int64_t h = 0; h < heads; h++)
-        denominator[h] = softmax(score + h * keys, keys, a->sink[begin + h]);
-    for (int64_t first = 0; first < keys; first += TILE) {
-        int64_t n = keys - first < TILE ? keys - first : TILE;
-        for (int64_t j = 0; j < n; j++) unpack_key(a, row, n_window, first + j, tile + j * dim);
-        for (int64_t h = 0; h < heads; h++)
-            add_weighted(tile, n, score + h * keys + first, dim, numerator + h * dim);
-    }
-    plumb_act *out = a->out + (row * a->heads + begin) * dim;
-    for (int64_t h = 0; h < heads; h++)
-        for (int64_t d = 0; d < dim; d++)
-            out[h * dim + d] = plumb__store(numerator[h * dim + d] / denominator[h]);
+        denominator[h] = softmax(score + h * list.count, list.count, a->scale, a->sink[begin + h]);
+    for (int64_t b = 0; b < dim / PLUMB_STRIP; b++)
+        sum_strip(&list, b, score, denominator, heads, tile, sum,
+                  a->out + (row * a->heads + begin) * dim);
 }
 
 /* Softmax over the two tokens of a pair, per channel; no fused multiply-add. */

@@ -17,7 +17,9 @@
 /* plumb__rms_norm_portable, plumb__rms_norm_avx2, ... */
 #define PLUMB_KERNEL(name) PLUMB_PASTE(plumb__##name, PLUMB_LEVEL)
 
-enum { PLUMB_ATTENTION_TILE = 16 }; /* keys unpacked at a time */
+/* Keys of a tile, which stays within the first cache: whole ones for scores, thirty-two elements of
+ * many for values; whole index keys. */
+enum { PLUMB_SCORE_KEYS = 8, PLUMB_VALUE_KEYS = 128, PLUMB_INDEX_KEYS = 8 };
 
 struct plumb_cpu_kernels {
     const char *level;
@@ -128,11 +130,19 @@ int plumb__cpu_kernel_levels(const plumb_cpu_kernels **levels);
 
 /* Scratch sizes: floats of `attention` for n_heads heads and `keys` keys, floats of
  * `index_scores`, bytes of `linear`: one widened weight row, or a tile of sums of up to
- * PLUMB_LINEAR_GROUP activation rows. */
-static inline int64_t plumb__attention_scratch(int64_t dim, int64_t n_heads, int64_t keys) {
-    return PLUMB_ATTENTION_TILE * dim + n_heads * (2 * dim + 1 + keys);
+ * PLUMB_LINEAR_GROUP activation rows.  Those of `attention` are aligned to pointers. */
+enum { PLUMB_POINTER_FLOATS = (int)(sizeof(void *) / sizeof(float)) };
+static inline int64_t plumb__attention_tile(int64_t dim) {
+    int64_t whole = PLUMB_SCORE_KEYS * dim, strips = PLUMB_VALUE_KEYS * PLUMB_BLOCK;
+    return whole > strips ? whole : strips;
 }
-static inline int64_t plumb__index_scratch(int64_t heads, int64_t dim) { return (heads + 1) * dim; }
+static inline int64_t plumb__attention_scratch(int64_t dim, int64_t n_heads, int64_t keys) {
+    return plumb__attention_tile(dim) + n_heads * (PLUMB_BLOCK + dim + keys + 1) +
+           keys * PLUMB_POINTER_FLOATS;
+}
+static inline int64_t plumb__index_scratch(int64_t heads, int64_t dim) {
+    return (heads + PLUMB_INDEX_KEYS) * dim + heads * PLUMB_INDEX_KEYS;
+}
 enum { PLUMB_LINEAR_GROUP = 64, PLUMB_LINEAR_TILE_BYTES = 40960 };
 static inline int64_t plumb__linear_scratch_bytes(int64_t k) {
     return 4 * k > PLUMB_LINEAR_TILE_BYTES ? 4 * k : PLUMB_LINEAR_TILE_BYTES;

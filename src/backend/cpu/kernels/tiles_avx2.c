@@ -1,0 +1,124 @@
+/* Lane products and weighted sums over a tile with AVX2 (tiles.h).
+ *
+ * Sixteen registers hold eight sums and what feeds them, and eight independent sums are what hides
+ * the latency of a fused multiply-add.  So lane products are taken eight at once, two rows by four
+ * columns, a quarter of their lanes at a time; the last steps of their trees are taken together,
+ * on a transposed square.  Beyond the last row or column the last one stands in: it computes the
+ * same again. */
+#include "backend/cpu/kernels/tiles.h"
+
+#include "arith/lanes.h"
+
+#include <immintrin.h>
+
+enum { ROWS = 2, COLUMNS = 4, PRODUCTS = ROWS * COLUMNS, QUARTER = 8 /* lanes of a vector */ };
+
+/* Lanes 8q .. 8q+7 of the eight products: lane[row * COLUMNS + column]. */
+static inline void quarter_of_lanes(const float *const x[ROWS], const float *const y[COLUMNS],
+                                    int q, int64_t n, __m256 lane[PRODUCTS]) {
+    __m256 a[PRODUCTS];
+    for (int i = 0; i < PRODUCTS; i++) a[i] = _mm256_setzero_ps();
+    for (int64_t k = q * QUARTER; k < n; k += PLUMB_LANES) {
+        __m256 x0 = _mm256_loadu_ps(x[0] + k), x1 = _mm256_loadu_ps(x[1] + k);
+        for (int c = 0; c < COLUMNS; c++) {
+            __m256 column = _mm256_loadu_ps(y[c] + k);
+            a[c] = _mm256_fmadd_ps(x0, column, a[c]);
+            a[COLUMNS + c] = _mm256_fmadd_ps(x1, column, a[COLUMNS + c]);
+        }
+    }
+    for (int i = 0; i < PRODUCTS; i++) lane[i] = a[i];
+}
+
+/* Lane i + 4 onto lane i of two vectors at once: a's four sums, then b's. */
+static inline __m256 fold_four(__m256 a, __m256 b) {
+    return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+}
+
+/* In each half: lane i + 2 onto lane i of a, then of b. */
+static inline __m256 fold_two(__m256 a, __m256 b) {
+    __m256d a_pairs = _mm256_castps_pd(a), b_pairs = _mm256_castps_pd(b);
+    return _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(a_pairs, b_pairs)),
+                         _mm256_castpd_ps(_mm256_unpackhi_pd(a_pairs, b_pairs)));
+}
+
+/* In each half: lane i + 1 onto lane i for the two pairs of a, then of b. */
+static inline __m256 fold_one(__m256 a, __m256 b) {
+    return _mm256_add_ps(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)),
+                         _mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
+}
+
+/* The tree +16, +8, +4, +2, +1 of eight products: element i of the result is product i. */
+static inline __m256 eight_products(const float *const x[ROWS], const float *const y[COLUMNS],
+                                    int64_t n) {
+    __m256 quarter[4][PRODUCTS], eight[PRODUCTS];
+    for (int q = 0; q < 4; q++) quarter_of_lanes(x, y, q, n, quarter[q]);
+    for (int i = 0; i < PRODUCTS; i++)
+        eight[i] = _mm256_add_ps(_mm256_add_ps(quarter[0][i], quarter[2][i]),
+                                 _mm256_add_ps(quarter[1][i], quarter[3][i]));
+    __m256 four[COLUMNS];
+    for (int c = 0; c < COLUMNS; c++) four[c] = fold_four(eight[c], eight[COLUMNS + c]);
+    return fold_one(fold_two(four[0], four[1]), fold_two(four[2], four[3]));
+}
+
+void plumb__lane_products_avx2(const float *x, int64_t rows, const float *y, int64_t columns,
+                               int64_t n, float *out, int64_t out_stride) {
+    for (int64_t c = 0; c < columns; c += COLUMNS) {
+        int64_t wide = columns - c < COLUMNS ? columns - c : COLUMNS;
+        const float *column[COLUMNS];
+        for (int i = 0; i < COLUMNS; i++) column[i] = y + (c + (i < wide ? i : wide - 1)) * n;
+        for (int64_t r = 0; r < rows; r += ROWS) {
+            int64_t next = r + 1 < rows ? r + 1 : r;
+            const float *row[ROWS] = {x + r * n, x + next * n};
+            __m256 product = eight_products(row, column, n);
+            float *to = out + r * out_stride + c, *to_next = out + next * out_stride + c;
+            if (wide == COLUMNS) {
+                _mm_storeu_ps(to, _mm256_castps256_ps128(product));
+                _mm_storeu_ps(to_next, _mm256_extractf128_ps(product, 1));
+                continue;
+            }
+            float value[PRODUCTS];
+            _mm256_storeu_ps(value, product);
+            for (int i = 0; i < wide; i++) {
+                to[i] = value[i];
+                to_next[i] = value[COLUMNS + i];
+            }
+        }
+    }
+}
+
+enum { HEADS = 4, HALF_STRIP = PLUMB_STRIP / 2 };
+
+/* Half a strip of four sums, over all values. */
+static inline void add_to_half(const float *const p[HEADS], const float *value, int64_t n,
+                               float *const sum[HEADS]) {
+    __m256 a[HEADS][2];
+    for (int h = 0; h < HEADS; h++)
+        for (int i = 0; i < 2; i++) a[h][i] = _mm256_loadu_ps(sum[h] + 8 * i);
+    for (int64_t j = 0; j < n; j++) {
+        __m256 low = _mm256_loadu_ps(value + j * PLUMB_STRIP);
+        __m256 high = _mm256_loadu_ps(value + j * PLUMB_STRIP + 8);
+        for (int h = 0; h < HEADS; h++) {
+            __m256 weight = _mm256_broadcast_ss(p[h] + j);
+            a[h][0] = _mm256_fmadd_ps(weight, low, a[h][0]);
+            a[h][1] = _mm256_fmadd_ps(weight, high, a[h][1]);
+        }
+    }
+    for (int h = 0; h < HEADS; h++)
+        for (int i = 0; i < 2; i++) _mm256_storeu_ps(sum[h] + 8 * i, a[h][i]);
+}
+
+void plumb__add_weighted_avx2(const float *p, int64_t p_stride, int64_t rows, const float *value,
+                              int64_t n, float *sum) {
+    for (int64_t r = 0; r < rows; r += HEADS) {
+        const float *weight[HEADS];
+        float *low[HEADS], *high[HEADS];
+        for (int h = 0; h < HEADS; h++) {
+            int64_t row = r + h < rows ? r + h : rows - 1;
+            weight[h] = p + row * p_stride;
+            low[h] = sum + row * PLUMB_STRIP;
+            high[h] = low[h] + HALF_STRIP;
+        }
+        add_to_half(weight, value, n, low);
+        add_to_half(weight, value + HALF_STRIP, n, high);
+    }
+}
