@@ -29,8 +29,10 @@ PLUMB_FN float plumb__lanes_dot(const float *x, const float *y, int64_t n) {
 /* Sum of terms that are already formed: the same lanes and tree, plain additions. */
 PLUMB_FN float plumb__lanes_sum(const float *x, int64_t n) {
     float lane[PLUMB_LANES] = {0};
-    for (int64_t k = 0; k < n; k += PLUMB_LANES)
-        for (int j = 0; j < PLUMB_LANES && k + j < n; j++) lane[j] = lane[j] + x[k + j];
+    int64_t k = 0;
+    for (; k + PLUMB_LANES <= n; k += PLUMB_LANES)
+        for (int j = 0; j < PLUMB_LANES; j++) lane[j] = lane[j] + x[k + j];
+    for (int j = 0; k + j < n; j++) lane[j] = lane[j] + x[k + j];
     return plumb__lanes_join(lane);
 }
 

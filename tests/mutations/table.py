@@ -115,13 +115,14 @@ MUTATIONS = [
         "later index sources search the candidate pool only"),
     Mutation(
         "ties_to_the_later", "src/backend/cpu/select.c",
-        [("    int64_t ties = k - above, taken = 0;\n",
-          "    int64_t ties = k - above, taken = 0, equal = 0;\n"
+        [("    uint32_t edge = kth_key(value, n, k, &above);\n",
+          "    uint32_t edge = kth_key(value, n, k, &above);\n    int64_t equal = 0;\n"
           "    for (int64_t i = 0; i < n; i++) equal += order_key(value[i]) == edge;\n"),
-         ("ties-- > 0)", "equal-- <= ties)")],
+         ("(tie & (ties > 0));\n            ties -= tie;",
+          "(tie & (equal <= ties));\n            equal -= tie;")],
         ["select_test"], "equal scores: the smaller index first"),
-    one("subnormals_ordered", "src/backend/cpu/select.c", "    if ((u & 0x7FFFFFFFu) < 0x00800000u) u = 0;\n",
-        "", "select_test", "-0 and subnormals equal +0"),
+    one("subnormals_ordered", "src/backend/cpu/select.c",
+        "    magnitude = magnitude < 0x00800000u ? 0 : magnitude;\n", "", "select_test", "-0 and subnormals equal +0"),
     one("score_rounded_twice_only", KERNELS + "indexer.c", "score[j] = rounded(sum[j]);",
         "score[j] = sum[j];", "contract_test oracle_band_test", "the third rounding makes the ties"),
     one("negative_scores_kept", KERNELS + "indexer.c", "            t = t > 0.0f ? t : 0.0f;\n", "",

@@ -22,6 +22,7 @@ typedef enum plumb_cpu_work {
     PLUMB_WORK_QUANTIZED,
     PLUMB_WORK_OUTPUT,
     PLUMB_WORK_PLACES,
+    PLUMB_WORK_SCORES,   /* of one row's index keys, and what is made of them */
     PLUMB_WORK_COUNT
 } plumb_cpu_work;
 

@@ -6,13 +6,12 @@ typedef struct rows_job {
     plumb_cpu_backend *cpu;
     const plumb_act *x;
     plumb_act *y;
-    const float *a, *b, *c, *d;
-    float *out0, *out1, *out2;
-    uint8_t *packed;
+    const float *a, *b;
+    float *out;
     const uint8_t *live;
     int32_t *ids;
     int64_t width, heads, pairs, k;
-    float eps, eps2, factor;
+    float eps, factor;
     bool flag;
 } rows_job;
 
@@ -50,17 +49,67 @@ void plumb__cpu_rotate(plumb_backend *b, plumb_act *x, int64_t rows, int64_t hea
 
 /* ---- Hyper-connections --------------------------------------------------------------------- */
 
-/* a: base, b: scale, c: projections [rows][24]; out0..2: pre, post, comb. */
-static void run_hc_coefficients(void *arg, int64_t begin, int64_t end, int thread) {
-    rows_job *job = arg;
+enum { MIX = 24, MIX_ROWS = 4, MIX_COLUMNS = 4 }; /* coefficients; rows, and columns, at a time */
+
+typedef struct mix_job {
+    plumb_cpu_backend *cpu;
+    const plumb_act *h;
+    int64_t width; /* 4 * hidden */
+    const float *fn, *base, *scale;
+    float norm_eps, hc_eps;
+    int64_t iterations;
+    float *pre, *post, *comb;
+    const float *wide; /* [width]: the row that threads share */
+    float *m;          /* [MIX] its products */
+} mix_job;
+
+/* The coefficients of a row from its floats and its products. */
+static void finish_mix(const mix_job *job, int64_t row, const float *wide, const float *m) {
     const plumb_cpu_kernels *kernels = job->cpu->kernels;
-    float *wide = plumb__cpu_scratch(job->cpu, thread, job->width * 4);
+    float r = 1.0f / plumb__sqrt(kernels->mean_square(wide, job->width) + job->norm_eps);
+    bool finite = true;
+    for (int i = 0; i < MIX; i++) finite &= (plumb__bits_of(m[i]) & 0x7F800000u) != 0x7F800000u;
+    if (!finite) plumb__cpu_fault(job->cpu, PLUMB_ERROR_VALUE);
+    kernels->hc_coefficients(m, r, job->base, job->scale, job->hc_eps, job->iterations,
+                             job->pre + row * 4, job->post + row * 4, job->comb + row * 16);
+}
+
+static void mix_rows(void *arg, int64_t begin, int64_t end, int thread) {
+    const mix_job *job = arg;
+    const plumb_cpu_kernels *kernels = job->cpu->kernels;
+    float *wide = plumb__cpu_scratch(job->cpu, thread, MIX_ROWS * (job->width + MIX) * 4);
     if (!wide) return;
-    for (int64_t i = begin; i < end; i++) {
-        kernels->widen(job->x + i * job->width, job->width, wide);
-        float r = 1.0f / plumb__sqrt(kernels->mean_square(wide, job->width) + job->eps);
-        kernels->hc_coefficients(job->c + i * 24, r, job->a, job->b, job->eps2, job->k,
-                                 job->out0 + i * 4, job->out1 + i * 4, job->out2 + i * 16);
+    float *m = wide + MIX_ROWS * job->width;
+    for (int64_t first = begin; first < end; first += MIX_ROWS) {
+        int64_t n = end - first < MIX_ROWS ? end - first : MIX_ROWS;
+        kernels->widen(job->h + first * job->width, n * job->width, wide);
+        kernels->lane_products(wide, n, job->fn, MIX, job->width, m, MIX);
+        for (int64_t i = 0; i < n; i++)
+            finish_mix(job, first + i, wide + i * job->width, m + i * MIX);
+    }
+}
+
+/* Groups [begin, end) of columns of the shared row. */
+static void mix_columns(void *arg, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const mix_job *job = arg;
+    int64_t column = begin * MIX_COLUMNS;
+    job->cpu->kernels->lane_products(job->wide, 1, job->fn + column * job->width,
+                                     (end - begin) * MIX_COLUMNS, job->width, job->m + column, MIX);
+}
+
+/* Fewer rows than threads: each row's columns are split. */
+static void mix_shared_rows(mix_job *job, int64_t rows) {
+    plumb_cpu_backend *cpu = job->cpu;
+    float *wide = plumb__cpu_work_buffer(cpu, PLUMB_WORK_WIDE, (job->width + MIX) * 4);
+    if (!wide) return;
+    job->wide = wide;
+    job->m = wide + job->width;
+    for (int64_t row = 0; row < rows; row++) {
+        cpu->kernels->widen(job->h + row * job->width, job->width, wide);
+        plumb__pool_run(cpu->pool, MIX / MIX_COLUMNS, plumb__cpu_grain(MIX_COLUMNS * job->width),
+                        mix_columns, job);
+        finish_mix(job, row, wide, job->m);
     }
 }
 
@@ -69,13 +118,11 @@ void plumb__cpu_hc_mix(plumb_backend *b, const plumb_act *h, int64_t rows, int64
                        float norm_eps, float hc_eps, int64_t iterations, float *pre, float *post,
                        float *comb) {
     plumb_cpu_backend *cpu = (plumb_cpu_backend *)b;
-    float *m = plumb__cpu_work_buffer(cpu, PLUMB_WORK_OUTPUT, rows * fn->n * 4); /* [rows][24] */
-    if (!m) return;
-    plumb__cpu_linear(b, h, 4 * hidden, rows, fn, NULL, m, fn->n);
-    rows_job job = {.cpu = cpu, .x = h, .a = base, .b = scale, .c = m, .width = 4 * hidden,
-                    .eps = norm_eps, .eps2 = hc_eps, .k = iterations, .out0 = pre, .out1 = post,
-                    .out2 = comb};
-    plumb__pool_run(cpu->pool, rows, plumb__cpu_grain(4 * hidden), run_hc_coefficients, &job);
+    mix_job job = {.cpu = cpu, .h = h, .width = 4 * hidden, .fn = fn->codes, .base = base,
+                   .scale = scale, .norm_eps = norm_eps, .hc_eps = hc_eps,
+                   .iterations = iterations, .pre = pre, .post = post, .comb = comb};
+    if (rows < plumb__pool_threads(cpu->pool)) mix_shared_rows(&job, rows);
+    else plumb__pool_run(cpu->pool, rows, plumb__cpu_grain(MIX * job.width), mix_rows, &job);
 }
 
 static void run_hc_collapse(void *arg, int64_t begin, int64_t end, int thread) {
@@ -165,7 +212,7 @@ static void run_route(void *arg, int64_t begin, int64_t end, int thread) {
     for (int64_t i = begin; i < end; i++)
         finite &= job->cpu->kernels->route(job->a + i * job->width, job->b, job->width, job->k,
                                            job->factor, job->ids + i * job->k,
-                                           job->out0 + i * job->k, scratch);
+                                           job->out + i * job->k, scratch);
     if (!finite) plumb__cpu_fault(job->cpu, PLUMB_ERROR_VALUE);
 }
 
@@ -173,7 +220,7 @@ void plumb__cpu_route(plumb_backend *b, const float *logits, const float *bias, 
                       int64_t experts, int64_t k, float route_scale, int32_t *ids,
                       float *weights) {
     rows_job job = {.cpu = (plumb_cpu_backend *)b, .a = logits, .b = bias, .width = experts,
-                    .k = k, .factor = route_scale, .ids = ids, .out0 = weights};
+                    .k = k, .factor = route_scale, .ids = ids, .out = weights};
     plumb__pool_run(job.cpu->pool, rows, plumb__cpu_grain(40 * experts), run_route, &job);
 }
 

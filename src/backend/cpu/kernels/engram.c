@@ -16,6 +16,18 @@ static float gate_of(float dot) {
     return plumb__sigmoid(dot < 0.0f ? -root : root);
 }
 
+/* One copy and its key as floats, and the terms of their dot product. */
+static void widen_terms(const plumb_act *restrict h, const plumb_act *restrict k,
+                        const float *restrict query_w, const float *restrict key_w, int64_t n,
+                        float *restrict copy, float *restrict key, float *restrict term) {
+    for (int64_t i = 0; i < n; i++) {
+        copy[i] = plumb__load(h[i]);
+        key[i] = plumb__load(k[i]);
+        float qk = query_w[i] * key_w[i];
+        term[i] = (copy[i] * qk) * key[i];
+    }
+}
+
 /* kv: keys of the four copies, then the shared value.  factor: fl32(hidden^-0.5).  scratch:
  * [3][hidden]. */
 void PLUMB_KERNEL(engram_gate)(plumb_act *h, const plumb_act *kv, const float *query_w,
@@ -23,12 +35,8 @@ void PLUMB_KERNEL(engram_gate)(plumb_act *h, const plumb_act *kv, const float *q
                                float *scratch) {
     float *copy = scratch, *key = scratch + hidden, *term = scratch + 2 * hidden;
     for (int64_t c = 0; c < 4; c++) {
-        for (int64_t i = 0; i < hidden; i++) {
-            copy[i] = plumb__load(h[c * hidden + i]);
-            key[i] = plumb__load(kv[c * hidden + i]);
-            float qk = query_w[c * hidden + i] * key_w[c * hidden + i];
-            term[i] = (copy[i] * qk) * key[i];
-        }
+        widen_terms(h + c * hidden, kv + c * hidden, query_w + c * hidden, key_w + c * hidden,
+                    hidden, copy, key, term);
         float rs = rsqrt_mean_square(copy, hidden, eps) * rsqrt_mean_square(key, hidden, eps);
         float gate = gate_of((plumb__lanes_sum(term, hidden) * rs) * factor);
         for (int64_t i = 0; i < hidden; i++) {

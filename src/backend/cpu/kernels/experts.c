@@ -2,26 +2,29 @@
 #include "arith/functions.h"
 #include "backend/cpu/kernels/kernels.h"
 
-/* The k best of score + bias, larger first, equal: smaller id; returned in ascending id.  The bias
- * selects and never weighs.  scratch: [2][experts]. */
+/* Ids of the k best, larger first, equal: smaller id.  Few of many enter the list, so one comparison
+ * with its last is nearly all that an expert costs. */
+static void best_of(const float *value, int64_t n, int64_t k, int32_t *ids) {
+    for (int64_t e = 0, count = 0; e < n; e++) {
+        if (count == k && !(value[e] > value[ids[k - 1]])) continue;
+        int64_t at = count < k ? count++ : k - 1;
+        for (; at > 0 && value[e] > value[ids[at - 1]]; at--) ids[at] = ids[at - 1];
+        ids[at] = (int32_t)e;
+    }
+}
+
+/* The k best of score + bias, returned in ascending id.  The bias selects and never weighs.  scratch:
+ * [2][experts]. */
 bool PLUMB_KERNEL(route)(const float *logits, const float *bias, int64_t experts, int64_t k,
                          float route_scale, int32_t *ids, float *weights, float *scratch) {
     float *score = scratch, *biased = scratch + experts;
-    bool finite = true;
+    uint32_t not_finite = 0;
+    for (int64_t e = 0; e < experts; e++) score[e] = plumb__sqrt(plumb__softplus(logits[e]));
     for (int64_t e = 0; e < experts; e++) {
-        score[e] = plumb__sqrt(plumb__softplus(logits[e]));
         biased[e] = score[e] + bias[e];
-        finite &= (plumb__bits_of(biased[e]) & 0x7F800000u) != 0x7F800000u;
+        not_finite |= (plumb__bits_of(biased[e]) & 0x7F800000u) == 0x7F800000u;
     }
-    for (int64_t i = 0; i < k; i++) {
-        int64_t best = -1;
-        for (int64_t e = 0; e < experts; e++) {
-            bool taken = false;
-            for (int64_t j = 0; j < i; j++) taken |= ids[j] == e;
-            if (!taken && (best < 0 || biased[e] > biased[best])) best = e;
-        }
-        ids[i] = (int32_t)best;
-    }
+    best_of(biased, experts, k, ids);
     for (int64_t i = 1; i < k; i++) /* insertion sort: k is small */
         for (int64_t j = i; j > 0 && ids[j - 1] > ids[j]; j--) {
             int32_t swap = ids[j];
@@ -31,7 +34,7 @@ bool PLUMB_KERNEL(route)(const float *logits, const float *bias, int64_t experts
     float sum = 0.0f;
     for (int64_t i = 0; i < k; i++) sum = sum + score[ids[i]];
     for (int64_t i = 0; i < k; i++) weights[i] = score[ids[i]] / (sum + 1e-20f) * route_scale;
-    return finite;
+    return !not_finite;
 }
 
 /* t = bf16(weight * (silu(u) * v)): the gate is clamped from above only, `up` on both sides. */
@@ -46,10 +49,19 @@ void PLUMB_KERNEL(swiglu)(const plumb_act *gate, const plumb_act *up, float weig
     }
 }
 
-/* Adds the outputs of a row's experts in ascending slot order, rounds once. */
+/* Adds the outputs of a row's experts in ascending slot order, rounds once.  A strip at a time, so that
+ * its sums stay in registers. */
 void PLUMB_KERNEL(moe_sum)(const plumb_act *const *y, int64_t slots, int64_t hidden,
                            plumb_act *out) {
-    for (int64_t i = 0; i < hidden; i++) {
+    enum { STRIP = 32 };
+    int64_t first = 0;
+    for (; first + STRIP <= hidden; first += STRIP) {
+        float sum[STRIP] = {0};
+        for (int64_t s = 0; s < slots; s++)
+            for (int i = 0; i < STRIP; i++) sum[i] = sum[i] + plumb__load(y[s][first + i]);
+        for (int i = 0; i < STRIP; i++) out[first + i] = plumb__store(sum[i]);
+    }
+    for (int64_t i = first; i < hidden; i++) {
         float sum = 0.0f;
         for (int64_t s = 0; s < slots; s++) sum = sum + plumb__load(y[s][i]);
         out[i] = plumb__store(sum);

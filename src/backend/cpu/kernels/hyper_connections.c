@@ -52,16 +52,24 @@ void PLUMB_KERNEL(hc_collapse)(const plumb_act *h, const float *pre, int64_t hid
     }
 }
 
-void PLUMB_KERNEL(hc_update)(plumb_act *h, const plumb_act *a, const float *post,
-                             const float *comb, int64_t hidden) {
+/* The four copies apart, so that the compiler sees that they do not overlap. */
+static void update_copies(plumb_act *restrict h0, plumb_act *restrict h1, plumb_act *restrict h2,
+                          plumb_act *restrict h3, const plumb_act *restrict a,
+                          const float *restrict post, const float *restrict comb, int64_t hidden) {
+    plumb_act *const h[COPIES] = {h0, h1, h2, h3};
     for (int64_t i = 0; i < hidden; i++) {
         float copy[COPIES], added = plumb__load(a[i]);
-        for (int j = 0; j < COPIES; j++) copy[j] = plumb__load(h[j * hidden + i]);
+        for (int j = 0; j < COPIES; j++) copy[j] = plumb__load(h[j][i]);
         for (int k = 0; k < COPIES; k++) {
             /* comb[j][k] carries copy j into copy k. */
             float mixed = comb[k] * copy[0];
             for (int j = 1; j < COPIES; j++) mixed = mixed + comb[j * COPIES + k] * copy[j];
-            h[k * hidden + i] = plumb__store(post[k] * added + mixed);
+            h[k][i] = plumb__store(post[k] * added + mixed);
         }
     }
+}
+
+void PLUMB_KERNEL(hc_update)(plumb_act *h, const plumb_act *a, const float *post,
+                             const float *comb, int64_t hidden) {
+    update_copies(h, h + hidden, h + 2 * hidden, h + 3 * hidden, a, post, comb, hidden);
 }

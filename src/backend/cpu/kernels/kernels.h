@@ -48,6 +48,10 @@ struct plumb_cpu_kernels {
     void (*rotate)(plumb_act *x, int64_t heads, int64_t dim, int64_t pairs, const float *cosine,
                    const float *sine, bool inverse);
     float (*mean_square)(const float *x, int64_t n);
+    /* out[r * out_stride + c] = lane product of x row r and y row c.  x [rows][n], y [columns][n]; n
+     * is a multiple of 32. */
+    void (*lane_products)(const float *x, int64_t rows, const float *y, int64_t columns, int64_t n,
+                          float *out, int64_t out_stride);
     void (*hc_coefficients)(const float *m /* [24] */, float r, const float *base,
                             const float *scale, float eps, int64_t iterations, float *pre,
                             float *post, float *comb);
@@ -92,6 +96,8 @@ bool PLUMB_KERNEL(linear_quantized)(const void *const *x, int64_t rows, const pl
 int64_t PLUMB_KERNEL(linear_quantized_scratch)(int64_t k, int64_t rows);
 void PLUMB_KERNEL(widen)(const plumb_act *x, int64_t n, float *y);
 float PLUMB_KERNEL(mean_square)(const float *x, int64_t n);
+void PLUMB_KERNEL(lane_products)(const float *x, int64_t rows, const float *y, int64_t columns,
+                                 int64_t n, float *out, int64_t out_stride);
 bool PLUMB_KERNEL(linear)(const float *x, int64_t x_stride, int64_t rows, const plumb_matrix *w,
                           int64_t begin, int64_t end, plumb_act *y, float *y_float,
                           int64_t y_stride, void *scratch);

@@ -20,17 +20,20 @@ void PLUMB_KERNEL(rms_norm)(const plumb_act *x, int64_t width, const float *w, f
 }
 
 /* Adjacent pairs (a, b) of the last 2*pairs components: a' = a cos - b sin, b' = a sin + b cos. */
+static void rotate_pairs(plumb_act *restrict tail, int64_t pairs, const float *restrict cosine,
+                         const float *restrict sine, float sign) {
+    for (int64_t i = 0; i < pairs; i++) {
+        float c = cosine[i], s = sign * sine[i];
+        float a = plumb__load(tail[2 * i]), b = plumb__load(tail[2 * i + 1]);
+        tail[2 * i] = plumb__store(a * c - b * s);
+        tail[2 * i + 1] = plumb__store(a * s + b * c);
+    }
+}
+
 void PLUMB_KERNEL(rotate)(plumb_act *x, int64_t heads, int64_t dim, int64_t pairs,
                           const float *cosine, const float *sine, bool inverse) {
-    for (int64_t h = 0; h < heads; h++) {
-        plumb_act *tail = x + h * dim + dim - 2 * pairs;
-        for (int64_t i = 0; i < pairs; i++) {
-            float c = cosine[i], s = inverse ? -sine[i] : sine[i];
-            float a = plumb__load(tail[2 * i]), b = plumb__load(tail[2 * i + 1]);
-            tail[2 * i] = plumb__store(a * c - b * s);
-            tail[2 * i + 1] = plumb__store(a * s + b * c);
-        }
-    }
+    for (int64_t h = 0; h < heads; h++)
+        rotate_pairs(x + h * dim + dim - 2 * pairs, pairs, cosine, sine, inverse ? -1.0f : 1.0f);
 }
 
 void PLUMB_KERNEL(pack_window)(const float *x, int64_t dim, uint8_t *row) {

@@ -14,6 +14,7 @@ const plumb_cpu_kernels PLUMB_KERNEL(cpu_kernels) = {
     .linear_quantized = PLUMB_KERNEL(linear_quantized),
     .widen = PLUMB_KERNEL(widen),
     .mean_square = PLUMB_KERNEL(mean_square),
+    .lane_products = PLUMB_KERNEL(lane_products),
     .linear = PLUMB_KERNEL(linear),
     .rms_norm = PLUMB_KERNEL(rms_norm),
     .rotate = PLUMB_KERNEL(rotate),

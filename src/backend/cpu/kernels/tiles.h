@@ -1,5 +1,5 @@
 /* The inner loops of attention and of the index: packed keys unpacked into a tile that fits the first
- * cache, many lane products over a tile, and weighted sums of its rows.
+ * cache, and weighted sums of its rows.  Its lane products are in kernels.h.
  *
  * The order of every sum is fixed (docs/arithmetic.md sections 4 and 6); how many of them run side by
  * side is free, and all that a level's own variant changes. */
@@ -15,11 +15,6 @@ void PLUMB_KERNEL(unpack_compressed)(const uint8_t *row, int64_t dim, int64_t be
                                      float *out);
 /* A whole index row. */
 void PLUMB_KERNEL(unpack_index)(const uint8_t *row, int64_t dim, float *out);
-
-/* out[r * out_stride + c] = lane product of x row r and y row c.  x [rows][n], y [columns][n]; n is a
- * multiple of 32, as it is of every packed row. */
-void PLUMB_KERNEL(lane_products)(const float *x, int64_t rows, const float *y, int64_t columns,
-                                 int64_t n, float *out, int64_t out_stride);
 
 enum { PLUMB_STRIP = 32 }; /* elements of the rows that are summed at a time: one packed block */
 

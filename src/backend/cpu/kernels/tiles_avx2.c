@@ -11,14 +11,18 @@
 
 #include <immintrin.h>
 
-enum { ROWS = 2, COLUMNS = 4, PRODUCTS = ROWS * COLUMNS, QUARTER = 8 /* lanes of a vector */ };
+enum { ROWS = 2, COLUMNS = 4, PRODUCTS = ROWS * COLUMNS };
+enum { QUARTER = 8, QUARTERS = 4 }; /* lanes of a vector, vectors of the lanes */
+/* Rows up to SHORT stay in the first cache while their quarters are read in turn; longer ones are read
+ * a CHUNK at a time, close to the order in which they lie in memory. */
+enum { SHORT = 32 * PLUMB_LANES, CHUNK = 4 * PLUMB_LANES };
 
-/* Lanes 8q .. 8q+7 of the eight products: lane[row * COLUMNS + column]. */
-static inline void quarter_of_lanes(const float *const x[ROWS], const float *const y[COLUMNS],
-                                    int q, int64_t n, __m256 lane[PRODUCTS]) {
+/* Elements [begin, end) onto lanes 8q .. 8q+7 of the products: lane[row * COLUMNS + column]. */
+static inline void add_quarter(const float *const x[ROWS], const float *const y[COLUMNS], int q,
+                               int64_t begin, int64_t end, __m256 lane[PRODUCTS]) {
     __m256 a[PRODUCTS];
-    for (int i = 0; i < PRODUCTS; i++) a[i] = _mm256_setzero_ps();
-    for (int64_t k = q * QUARTER; k < n; k += PLUMB_LANES) {
+    for (int i = 0; i < PRODUCTS; i++) a[i] = begin == 0 ? _mm256_setzero_ps() : lane[i];
+    for (int64_t k = begin + q * QUARTER; k < end; k += PLUMB_LANES) {
         __m256 x0 = _mm256_loadu_ps(x[0] + k), x1 = _mm256_loadu_ps(x[1] + k);
         for (int c = 0; c < COLUMNS; c++) {
             __m256 column = _mm256_loadu_ps(y[c] + k);
@@ -47,21 +51,61 @@ static inline __m256 fold_one(__m256 a, __m256 b) {
                          _mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
 }
 
-/* The tree +16, +8, +4, +2, +1 of eight products: element i of the result is product i. */
-static inline __m256 eight_products(const float *const x[ROWS], const float *const y[COLUMNS],
-                                    int64_t n) {
-    __m256 quarter[4][PRODUCTS], eight[PRODUCTS];
-    for (int q = 0; q < 4; q++) quarter_of_lanes(x, y, q, n, quarter[q]);
-    for (int i = 0; i < PRODUCTS; i++)
-        eight[i] = _mm256_add_ps(_mm256_add_ps(quarter[0][i], quarter[2][i]),
-                                 _mm256_add_ps(quarter[1][i], quarter[3][i]));
+/* The steps +4, +2, +1 of eight trees: element i of the result is product i. */
+static inline __m256 join_eight(const __m256 eight[PRODUCTS]) {
     __m256 four[COLUMNS];
     for (int c = 0; c < COLUMNS; c++) four[c] = fold_four(eight[c], eight[COLUMNS + c]);
     return fold_one(fold_two(four[0], four[1]), fold_two(four[2], four[3]));
 }
 
+static inline __m256 eight_products(const float *const x[ROWS], const float *const y[COLUMNS],
+                                    int64_t n) {
+    __m256 quarter[QUARTERS][PRODUCTS], eight[PRODUCTS];
+    int64_t chunk = n <= SHORT ? n : CHUNK;
+    for (int64_t k = 0; k < n; k += chunk)
+        for (int q = 0; q < QUARTERS; q++)
+            add_quarter(x, y, q, k, k + chunk < n ? k + chunk : n, quarter[q]);
+    for (int i = 0; i < PRODUCTS; i++)
+        eight[i] = _mm256_add_ps(_mm256_add_ps(quarter[0][i], quarter[2][i]),
+                                 _mm256_add_ps(quarter[1][i], quarter[3][i]));
+    return join_eight(eight);
+}
+
+static inline __m256 join_quarters(const __m256 lane[QUARTERS]) {
+    return _mm256_add_ps(_mm256_add_ps(lane[0], lane[2]), _mm256_add_ps(lane[1], lane[3]));
+}
+
+/* A single row, as in decoding: the columns come from memory and are read once, in order. */
+static void products_of_one_row(const float *x, const float *y, int64_t columns, int64_t n,
+                                float *out) {
+    enum { BESIDE = 3 }; /* columns; with four quarters each, twelve sums */
+    for (int64_t c = 0; c < columns; c += BESIDE) {
+        const float *column[BESIDE];
+        __m256 lane[BESIDE][QUARTERS], eight[PRODUCTS];
+        for (int i = 0; i < BESIDE; i++) {
+            column[i] = y + (c + i < columns ? c + i : columns - 1) * n;
+            for (int q = 0; q < QUARTERS; q++) lane[i][q] = _mm256_setzero_ps();
+        }
+        for (int64_t k = 0; k < n; k += PLUMB_LANES)
+            for (int q = 0; q < QUARTERS; q++) {
+                __m256 row = _mm256_loadu_ps(x + k + q * QUARTER);
+                for (int i = 0; i < BESIDE; i++)
+                    lane[i][q] = _mm256_fmadd_ps(
+                        row, _mm256_loadu_ps(column[i] + k + q * QUARTER), lane[i][q]);
+            }
+        for (int i = 0; i < PRODUCTS; i++) eight[i] = join_quarters(lane[i % BESIDE]);
+        float value[PRODUCTS];
+        _mm256_storeu_ps(value, join_eight(eight));
+        for (int i = 0; i < BESIDE && c + i < columns; i++) out[c + i] = value[i];
+    }
+}
+
 void plumb__lane_products_avx2(const float *x, int64_t rows, const float *y, int64_t columns,
                                int64_t n, float *out, int64_t out_stride) {
+    if (rows == 1) {
+        products_of_one_row(x, y, columns, n, out);
+        return;
+    }
     for (int64_t c = 0; c < columns; c += COLUMNS) {
         int64_t wide = columns - c < COLUMNS ? columns - c : COLUMNS;
         const float *column[COLUMNS];
