@@ -73,6 +73,22 @@ static void inner_products(void) {
     }
 }
 
+static void many_inner_products(void) {
+    enum { ROWS = 3, COLUMNS = 5 };
+    static const int64_t lengths[] = {32, 64, 512, 1024, 1056, 2080};
+    int64_t n = ARENA_PICK(lengths);
+    const float *x = arena_float_block(ROWS * n, ARENA_PLAIN);
+    const float *y = arena_float_block(COLUMNS * n, ARENA_PLAIN);
+    for (int64_t rows = 1; rows <= ROWS; rows++) {
+        float out[ROWS * COLUMNS];
+        level->lane_products(x, rows, y, COLUMNS, n, out, COLUMNS);
+        for (int64_t i = 0; i < rows * COLUMNS; i++)
+            T_CHECK(same(out[i], lanes(x + i / COLUMNS * n, y + i % COLUMNS * n, n)),
+                    "%s: product %" PRId64 " of %" PRId64 " rows, k %" PRId64, level->level, i,
+                    rows, n);
+    }
+}
+
 static void rms_norm(void) {
     for (int64_t n = 1; n < MOST; n += 5) {
         float wide[MOST], scratch[MOST];
@@ -313,6 +329,7 @@ static void at_every_level(void (*run)(void)) {
         at_every_level(name);                                                                      \
     }
 CASE(inner_products)
+CASE(many_inner_products)
 CASE(rms_norm)
 CASE(hyper_connections)
 CASE(compressor_pair)
@@ -321,7 +338,8 @@ CASE(attention)
 CASE(router_and_sum)
 CASE(engram_gate)
 
-T_MAIN({"inner_products", test_inner_products}, {"rms_norm", test_rms_norm},
+T_MAIN({"inner_products", test_inner_products},
+       {"many_inner_products", test_many_inner_products}, {"rms_norm", test_rms_norm},
        {"hyper_connections", test_hyper_connections}, {"compressor_pair", test_compressor_pair},
        {"index_scores", test_index_scores}, {"attention", test_attention},
        {"router_and_sum", test_router_and_sum}, {"engram_gate", test_engram_gate})

@@ -217,6 +217,21 @@ static void mean_square(void) {
     T_CHECK(same_floats(&a, &b, 1), "n %" PRId64, n);
 }
 
+/* What lies between the rows of the result stays as it was. */
+static void lane_products(void) {
+    int64_t rows = arena_between(1, 5), columns = arena_between(1, 9), n = blocked_width(4096);
+    int64_t stride = columns + arena_between(0, 3);
+    const float *x = arena_float_block(rows * n, finite_family());
+    const float *y = arena_float_block(columns * n, finite_family());
+    OUTPUTS(float, a, b, rows * stride);
+    memset(a, 0, (size_t)(rows * stride) * sizeof *a);
+    memset(b, 0, (size_t)(rows * stride) * sizeof *b);
+    portable->lane_products(x, rows, y, columns, n, a, stride);
+    level->lane_products(x, rows, y, columns, n, b, stride);
+    T_CHECK(same_floats(a, b, rows * stride), "%" PRId64 " by %" PRId64 " of %" PRId64, rows,
+            columns, n);
+}
+
 static void rms_norm(void) {
     int64_t width = any_width(4096);
     const float *w = arena_float_block(width, tame_family());
@@ -460,6 +475,7 @@ static const struct {
     {"linear", linear, 400},
     {"widen", widen, 200},
     {"mean_square", mean_square, 300},
+    {"lane_products", lane_products, 300},
     {"rms_norm", rms_norm, 300},
     {"rotate", rotate, 400},
     {"hc_coefficients", hc_coefficients, 400},

@@ -73,20 +73,21 @@ static uint64_t norm_and_rotation(plumb_backend *b, int64_t rows) {
 }
 
 static uint64_t hyper_connections(plumb_backend *b, int64_t rows) {
+    enum { WIDE = 512 }; /* so much that threads share a row */
     plumb_matrix fn = {.type = PLUMB_MATRIX_F32,
                        .n = 24,
-                       .k = 4 * HIDDEN,
-                       .codes = arena_float_block(24 * 4 * HIDDEN, ARENA_PLAIN)};
-    const plumb_act *given = arena_act_block(rows * 4 * HIDDEN, ARENA_PLAIN);
-    plumb_act *h = arena_copy(given, rows * 4 * HIDDEN, sizeof *h);
+                       .k = 4 * WIDE,
+                       .codes = arena_float_block(24 * 4 * WIDE, ARENA_PLAIN)};
+    const plumb_act *given = arena_act_block(rows * 4 * WIDE, ARENA_PLAIN);
+    plumb_act *h = arena_copy(given, rows * 4 * WIDE, sizeof *h);
     float *mix = arena_block(rows * 24, sizeof *mix);
-    plumb_act *x = arena_block(rows * HIDDEN, sizeof *x);
-    b->ops->hc_mix(b, h, rows, HIDDEN, &fn, arena_float_block(24, ARENA_PLAIN),
+    plumb_act *x = arena_block(rows * WIDE, sizeof *x);
+    b->ops->hc_mix(b, h, rows, WIDE, &fn, arena_float_block(24, ARENA_PLAIN),
                    arena_float_block(3, ARENA_PLAIN), 1e-20f, 1e-6f, 20, mix, mix + rows * 4,
                    mix + rows * 8);
-    b->ops->hc_collapse(b, h, mix, rows, HIDDEN, x);
-    b->ops->hc_update(b, h, x, mix + rows * 4, mix + rows * 8, rows, HIDDEN);
-    return hash_of(h, rows * 4 * HIDDEN * 2) ^ hash_of(mix, rows * 24 * 4);
+    b->ops->hc_collapse(b, h, mix, rows, WIDE, x);
+    b->ops->hc_update(b, h, x, mix + rows * 4, mix + rows * 8, rows, WIDE);
+    return hash_of(h, rows * 4 * WIDE * 2) ^ hash_of(mix, rows * 24 * 4);
 }
 
 static uint64_t cache_rows(plumb_backend *b, int64_t rows) {
@@ -310,6 +311,33 @@ static void faults(void) {
     }
 }
 
+/* The same for hyper-connections, whose products are their own. */
+static void fault_in_a_mix(void) {
+    static const int counts[] = {1, 3};
+    for (int c = 0; c < 2; c++) {
+        plumb_backend *b = make_backend(counts[c], "portable");
+        for (int64_t rows = 1; rows <= 5; rows += 4) {
+            plumb_matrix fn = {.type = PLUMB_MATRIX_F32,
+                               .n = 24,
+                               .k = 4 * HIDDEN,
+                               .codes = arena_float_block(24 * 4 * HIDDEN, ARENA_PLAIN)};
+            plumb_act *h = arena_block(rows * 4 * HIDDEN, sizeof *h);
+            arena_acts(h, rows * 4 * HIDDEN, ARENA_PLAIN);
+            h[rows * 4 * HIDDEN - 5] = 0x7F80;
+            float *mix = arena_block(rows * 24, sizeof *mix);
+            b->ops->begin(b);
+            b->ops->hc_mix(b, h, rows, HIDDEN, &fn, arena_float_block(24, ARENA_PLAIN),
+                           arena_float_block(3, ARENA_PLAIN), 1e-20f, 1e-6f, 20, mix,
+                           mix + rows * 4, mix + rows * 8);
+            b->ops->end(b);
+            T_CHECK(b->ops->check(b) == PLUMB_ERROR_VALUE, "rows %" PRId64, rows);
+            T_CHECK(b->ops->check(b) == PLUMB_OK, "reported twice");
+            arena_free_all();
+        }
+        b->ops->close(b);
+    }
+}
+
 static void unknown_level(void) {
     plumb_backend *b = NULL;
     plumb_error err;
@@ -321,4 +349,5 @@ static void unknown_level(void) {
 }
 
 T_MAIN({"threads_and_levels", threads_and_levels}, {"faults", faults},
+       {"fault_in_a_mix", fault_in_a_mix},
        {"unknown_level", unknown_level})

@@ -23,11 +23,12 @@ static inline void add_quarter(const float *const x[ROWS], const float *const y[
     __m256 a[PRODUCTS];
     for (int i = 0; i < PRODUCTS; i++) a[i] = begin == 0 ? _mm256_setzero_ps() : lane[i];
     for (int64_t k = begin + q * QUARTER; k < end; k += PLUMB_LANES) {
-        __m256 x0 = _mm256_loadu_ps(x[0] + k), x1 = _mm256_loadu_ps(x[1] + k);
-        for (int c = 0; c < COLUMNS; c++) {
-            __m256 column = _mm256_loadu_ps(y[c] + k);
-            a[c] = _mm256_fmadd_ps(x0, column, a[c]);
-            a[COLUMNS + c] = _mm256_fmadd_ps(x1, column, a[COLUMNS + c]);
+        __m256 column[COLUMNS];
+        for (int c = 0; c < COLUMNS; c++) column[c] = _mm256_loadu_ps(y[c] + k);
+        for (int r = 0; r < ROWS; r++) {
+            __m256 row = _mm256_loadu_ps(x[r] + k);
+            for (int c = 0; c < COLUMNS; c++)
+                a[r * COLUMNS + c] = _mm256_fmadd_ps(row, column[c], a[r * COLUMNS + c]);
         }
     }
     for (int i = 0; i < PRODUCTS; i++) lane[i] = a[i];
@@ -100,7 +101,7 @@ static void products_of_one_row(const float *x, const float *y, int64_t columns,
     }
 }
 
-void plumb__lane_products_avx2(const float *x, int64_t rows, const float *y, int64_t columns,
+void PLUMB_KERNEL(lane_products)(const float *x, int64_t rows, const float *y, int64_t columns,
                                int64_t n, float *out, int64_t out_stride) {
     if (rows == 1) {
         products_of_one_row(x, y, columns, n, out);
@@ -151,7 +152,7 @@ static inline void add_to_half(const float *const p[HEADS], const float *value, 
         for (int i = 0; i < 2; i++) _mm256_storeu_ps(sum[h] + 8 * i, a[h][i]);
 }
 
-void plumb__add_weighted_avx2(const float *p, int64_t p_stride, int64_t rows, const float *value,
+void PLUMB_KERNEL(add_weighted)(const float *p, int64_t p_stride, int64_t rows, const float *value,
                               int64_t n, float *sum) {
     for (int64_t r = 0; r < rows; r += HEADS) {
         const float *weight[HEADS];

@@ -18,7 +18,7 @@ static inline void store_scaled(float *out, __m128i halves, __m256 scale) {
     _mm256_storeu_ps(out, _mm256_mul_ps(value, scale));
 }
 
-void plumb__unpack_window_avx2(const uint8_t *row, int64_t dim, int64_t begin, int64_t end,
+void PLUMB_KERNEL(unpack_window)(const uint8_t *row, int64_t dim, int64_t begin, int64_t end,
                                float *out) {
     for (int64_t b = begin; b < end; b++, out += PLUMB_BLOCK) {
         const uint8_t *codes = row + b * PLUMB_BLOCK;
@@ -61,7 +61,7 @@ static inline __m256 e4m3_scale(uint8_t code) {
     return _mm256_mul_ps(value, _mm256_set1_ps(256.0f));
 }
 
-void plumb__unpack_compressed_avx2(const uint8_t *row, int64_t dim, int64_t begin, int64_t end,
+void PLUMB_KERNEL(unpack_compressed)(const uint8_t *row, int64_t dim, int64_t begin, int64_t end,
                                    float *out) {
     for (int64_t b = begin; b < end; b++, out += PLUMB_BLOCK) {
         const uint8_t *scales = row + dim / 2 + 2 * b;
@@ -69,7 +69,7 @@ void plumb__unpack_compressed_avx2(const uint8_t *row, int64_t dim, int64_t begi
     }
 }
 
-void plumb__unpack_index_avx2(const uint8_t *row, int64_t dim, float *out) {
+void PLUMB_KERNEL(unpack_index)(const uint8_t *row, int64_t dim, float *out) {
     for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++, out += PLUMB_BLOCK) {
         __m256 scale = _mm256_set1_ps(plumb__power_of_two((int32_t)row[dim / 2 + b] - 127));
         store_pairs(out, row + b * PLUMB_BLOCK / 2, scale, scale);
