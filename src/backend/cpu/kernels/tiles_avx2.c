@@ -17,6 +17,11 @@ enum { QUARTER = 8, QUARTERS = 4 }; /* lanes of a vector, vectors of the lanes *
  * a CHUNK at a time, close to the order in which they lie in memory. */
 enum { SHORT = 32 * PLUMB_LANES, CHUNK = 4 * PLUMB_LANES };
 
+/* A load that is not folded into each of its uses, as gcc would: loads are what is scarce. */
+static inline __m256 load_once(const float *x) {
+    return _mm256_castsi256_ps(_mm256_lddqu_si256((const __m256i *)(const void *)x));
+}
+
 /* Elements [begin, end) onto lanes 8q .. 8q+7 of the products: lane[row * COLUMNS + column]. */
 static inline void add_quarter(const float *const x[ROWS], const float *const y[COLUMNS], int q,
                                int64_t begin, int64_t end, __m256 lane[PRODUCTS]) {
@@ -24,7 +29,7 @@ static inline void add_quarter(const float *const x[ROWS], const float *const y[
     for (int i = 0; i < PRODUCTS; i++) a[i] = begin == 0 ? _mm256_setzero_ps() : lane[i];
     for (int64_t k = begin + q * QUARTER; k < end; k += PLUMB_LANES) {
         __m256 column[COLUMNS];
-        for (int c = 0; c < COLUMNS; c++) column[c] = _mm256_loadu_ps(y[c] + k);
+        for (int c = 0; c < COLUMNS; c++) column[c] = load_once(y[c] + k);
         for (int r = 0; r < ROWS; r++) {
             __m256 row = _mm256_loadu_ps(x[r] + k);
             for (int c = 0; c < COLUMNS; c++)
