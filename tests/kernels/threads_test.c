@@ -73,21 +73,20 @@ static uint64_t norm_and_rotation(plumb_backend *b, int64_t rows) {
 }
 
 static uint64_t hyper_connections(plumb_backend *b, int64_t rows) {
-    enum { WIDE = 512 }; /* so much that threads share a row */
     plumb_matrix fn = {.type = PLUMB_MATRIX_F32,
                        .n = 24,
-                       .k = 4 * WIDE,
-                       .codes = arena_float_block(24 * 4 * WIDE, ARENA_PLAIN)};
-    const plumb_act *given = arena_act_block(rows * 4 * WIDE, ARENA_PLAIN);
-    plumb_act *h = arena_copy(given, rows * 4 * WIDE, sizeof *h);
+                       .k = 4 * HIDDEN,
+                       .codes = arena_float_block(24 * 4 * HIDDEN, ARENA_PLAIN)};
+    const plumb_act *given = arena_act_block(rows * 4 * HIDDEN, ARENA_PLAIN);
+    plumb_act *h = arena_copy(given, rows * 4 * HIDDEN, sizeof *h);
     float *mix = arena_block(rows * 24, sizeof *mix);
-    plumb_act *x = arena_block(rows * WIDE, sizeof *x);
-    b->ops->hc_mix(b, h, rows, WIDE, &fn, arena_float_block(24, ARENA_PLAIN),
+    plumb_act *x = arena_block(rows * HIDDEN, sizeof *x);
+    b->ops->hc_mix(b, h, rows, HIDDEN, &fn, arena_float_block(24, ARENA_PLAIN),
                    arena_float_block(3, ARENA_PLAIN), 1e-20f, 1e-6f, 20, mix, mix + rows * 4,
                    mix + rows * 8);
-    b->ops->hc_collapse(b, h, mix, rows, WIDE, x);
-    b->ops->hc_update(b, h, x, mix + rows * 4, mix + rows * 8, rows, WIDE);
-    return hash_of(h, rows * 4 * WIDE * 2) ^ hash_of(mix, rows * 24 * 4);
+    b->ops->hc_collapse(b, h, mix, rows, HIDDEN, x);
+    b->ops->hc_update(b, h, x, mix + rows * 4, mix + rows * 8, rows, HIDDEN);
+    return hash_of(h, rows * 4 * HIDDEN * 2) ^ hash_of(mix, rows * 24 * 4);
 }
 
 static uint64_t cache_rows(plumb_backend *b, int64_t rows) {

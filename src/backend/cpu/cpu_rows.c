@@ -49,7 +49,7 @@ void plumb__cpu_rotate(plumb_backend *b, plumb_act *x, int64_t rows, int64_t hea
 
 /* ---- Hyper-connections --------------------------------------------------------------------- */
 
-enum { MIX = 24, MIX_ROWS = 4, MIX_COLUMNS = 4 }; /* coefficients; rows, and columns, at a time */
+enum { MIX = 24, MIX_ROWS = 4 }; /* coefficients of a row; rows at a time */
 
 typedef struct mix_job {
     plumb_cpu_backend *cpu;
@@ -59,8 +59,6 @@ typedef struct mix_job {
     float norm_eps, hc_eps;
     int64_t iterations;
     float *pre, *post, *comb;
-    const float *wide; /* [width]: the row that threads share */
-    float *m;          /* [MIX] its products */
 } mix_job;
 
 /* The coefficients of a row from its floats and its products. */
@@ -74,6 +72,7 @@ static void finish_mix(const mix_job *job, int64_t row, const float *wide, const
                              job->pre + row * 4, job->post + row * 4, job->comb + row * 16);
 }
 
+/* A row is not split: one thread is done with it before another would be awake. */
 static void mix_rows(void *arg, int64_t begin, int64_t end, int thread) {
     const mix_job *job = arg;
     const plumb_cpu_kernels *kernels = job->cpu->kernels;
@@ -89,30 +88,6 @@ static void mix_rows(void *arg, int64_t begin, int64_t end, int thread) {
     }
 }
 
-/* Groups [begin, end) of columns of the shared row. */
-static void mix_columns(void *arg, int64_t begin, int64_t end, int thread) {
-    (void)thread;
-    const mix_job *job = arg;
-    int64_t column = begin * MIX_COLUMNS;
-    job->cpu->kernels->lane_products(job->wide, 1, job->fn + column * job->width,
-                                     (end - begin) * MIX_COLUMNS, job->width, job->m + column, MIX);
-}
-
-/* Fewer rows than threads: each row's columns are split. */
-static void mix_shared_rows(mix_job *job, int64_t rows) {
-    plumb_cpu_backend *cpu = job->cpu;
-    float *wide = plumb__cpu_work_buffer(cpu, PLUMB_WORK_WIDE, (job->width + MIX) * 4);
-    if (!wide) return;
-    job->wide = wide;
-    job->m = wide + job->width;
-    for (int64_t row = 0; row < rows; row++) {
-        cpu->kernels->widen(job->h + row * job->width, job->width, wide);
-        plumb__pool_run(cpu->pool, MIX / MIX_COLUMNS, plumb__cpu_grain(MIX_COLUMNS * job->width),
-                        mix_columns, job);
-        finish_mix(job, row, wide, job->m);
-    }
-}
-
 void plumb__cpu_hc_mix(plumb_backend *b, const plumb_act *h, int64_t rows, int64_t hidden,
                        const plumb_matrix *fn, const float *base, const float *scale,
                        float norm_eps, float hc_eps, int64_t iterations, float *pre, float *post,
@@ -121,8 +96,7 @@ void plumb__cpu_hc_mix(plumb_backend *b, const plumb_act *h, int64_t rows, int64
     mix_job job = {.cpu = cpu, .h = h, .width = 4 * hidden, .fn = fn->codes, .base = base,
                    .scale = scale, .norm_eps = norm_eps, .hc_eps = hc_eps,
                    .iterations = iterations, .pre = pre, .post = post, .comb = comb};
-    if (rows < plumb__pool_threads(cpu->pool)) mix_shared_rows(&job, rows);
-    else plumb__pool_run(cpu->pool, rows, plumb__cpu_grain(MIX * job.width), mix_rows, &job);
+    plumb__pool_run(cpu->pool, rows, plumb__cpu_grain(MIX * job.width), mix_rows, &job);
 }
 
 static void run_hc_collapse(void *arg, int64_t begin, int64_t end, int thread) {
