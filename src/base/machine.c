@@ -32,6 +32,24 @@ bool plumb__machine_has_dot_product(void) {
 #endif
 }
 
+bool plumb__machine_has_avx512(void) {
+#if defined(__x86_64__)
+    return plumb__machine_has_avx2_fma() && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
+bool plumb__machine_has_avx512_bf16(void) {
+#if defined(__x86_64__)
+    return plumb__machine_has_avx512() && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
 int plumb__machine_cores(void) {
 #if defined(__linux__)
     cpu_set_t set;

@@ -99,7 +99,7 @@ static void kernel_levels(void) {
     specimen_level levels[SPECIMEN_LEVELS];
     specimen_levels(levels);
     for (int l = 0; l < SPECIMEN_LEVELS; l++) {
-        if (!levels[l].present) printf("skipped: this machine has no %s\n", levels[l].name);
+        if (!levels[l].present) printf("skipped: no %s here\n", levels[l].name);
         for (int i = 0; levels[l].present && i < SUBJECTS; i++)
             run_whole(get_subject(i), 2, levels[l].name, 0, levels[l].name, 0);
     }

@@ -1,6 +1,5 @@
 #include "equal/specimen.h"
 
-#include "backend/cpu/kernels/kernels.h"
 #include "goldens.h"
 
 #define XXH_INLINE_ALL
@@ -97,15 +96,6 @@ uint64_t specimen_hash(const specimen *s, const float *logits, int64_t rows) {
 }
 
 void specimen_levels(specimen_level levels[SPECIMEN_LEVELS]) {
-#if defined(__aarch64__)
-    static const char *const names[SPECIMEN_LEVELS] = {"portable", "neon"};
-#else
-    static const char *const names[SPECIMEN_LEVELS] = {"portable", "avx2"};
-#endif
-    const plumb_cpu_kernels *here[PLUMB_MAX_LEVELS];
-    int n = plumb__cpu_kernel_levels(here);
-    for (int i = 0; i < SPECIMEN_LEVELS; i++) {
-        levels[i] = (specimen_level){names[i], false};
-        for (int j = 0; j < n; j++) levels[i].present |= !strcmp(names[i], here[j]->level);
-    }
+    for (int i = 0; i < SPECIMEN_LEVELS; i++)
+        levels[i] = (specimen_level){known_levels[i], find_level(known_levels[i]) != NULL};
 }

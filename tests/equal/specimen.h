@@ -8,6 +8,7 @@
 #ifndef PLUMB_TESTS_EQUAL_SPECIMEN_H
 #define PLUMB_TESTS_EQUAL_SPECIMEN_H
 
+#include "kernels/levels.h"
 #include "plumb.h"
 
 typedef struct specimen {
@@ -42,12 +43,12 @@ int64_t specimen_first_difference(const specimen *s, const float *a, const float
 /* XXH3-64 of the logits of positions [0, rows). */
 uint64_t specimen_hash(const specimen *s, const float *logits, int64_t rows);
 
-/* Levels that could exist here at all; of those this machine lacks a test says "skipped". */
+/* All known levels; of those that are not here a test says "skipped". */
 typedef struct specimen_level {
     const char *name;
     bool present;
 } specimen_level;
-enum { SPECIMEN_LEVELS = 2 };
+enum { SPECIMEN_LEVELS = KNOWN_LEVELS };
 void specimen_levels(specimen_level levels[SPECIMEN_LEVELS]);
 
 /* Prints the error and ends the program, unless the status is PLUMB_OK. */

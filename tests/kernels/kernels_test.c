@@ -9,6 +9,7 @@
 #include "arith/float_env.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "kernels/arena.h"
+#include "kernels/levels.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -519,7 +520,8 @@ int main(int argc, char **argv) {
     const plumb_cpu_kernels *levels[PLUMB_MAX_LEVELS];
     int n_levels = plumb__cpu_kernel_levels(levels), passed = 0, failed = 0;
     printf("seed %" PRIu64 "\n", seed);
-    if (n_levels == 1) printf("skipped: this machine has the portable level only\n");
+    for (int l = 0; l < KNOWN_LEVELS; l++)
+        if (!find_level(known_levels[l])) printf("skipped: no %s here\n", known_levels[l]);
     arena_seed(seed);
     uint64_t modes;
     plumb__float_env_enter(&modes);

@@ -3,23 +3,11 @@
 
 #include "arith/float_env.h"
 #include "base/alloc.h"
-#include "base/machine.h"
 #include "base/error.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-int plumb__cpu_kernel_levels(const plumb_cpu_kernels **levels) {
-    int n = 0;
-#if defined(PLUMB_HAVE_AVX2)
-    if (plumb__machine_has_avx2_fma()) levels[n++] = &plumb__cpu_kernels_avx2;
-#elif defined(PLUMB_HAVE_NEON)
-    if (plumb__machine_has_dot_product()) levels[n++] = &plumb__cpu_kernels_neon;
-#endif
-    levels[n++] = &plumb__cpu_kernels_portable;
-    return n;
-}
 
 static plumb_status choose_kernels(const char *level, const plumb_cpu_kernels **kernels,
                                    plumb_error *err) {
@@ -34,9 +22,13 @@ static plumb_status choose_kernels(const char *level, const plumb_cpu_kernels **
             *kernels = levels[i];
             return PLUMB_OK;
         }
+    char names[128] = "";
+    for (int i = 0; i < n; i++) {
+        if (i) strcat(names, ", ");
+        strcat(names, levels[i]->level);
+    }
     return plumb__fail(err, PLUMB_ERROR_UNSUPPORTED, NULL, "cpu level", -1, level,
-                       "one this machine has: %s%s%s", levels[0]->level, n > 1 ? ", " : "",
-                       n > 1 ? levels[1]->level : "");
+                       "one this machine has: %s", names);
 }
 
 /* Grows a buffer without keeping its contents. */

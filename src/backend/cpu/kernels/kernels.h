@@ -83,6 +83,8 @@ typedef struct plumb_cpu_kernels plumb_cpu_kernels;
 extern const plumb_cpu_kernels plumb__cpu_kernels_portable;
 extern const plumb_cpu_kernels plumb__cpu_kernels_avx2;
 extern const plumb_cpu_kernels plumb__cpu_kernels_neon;
+extern const plumb_cpu_kernels plumb__cpu_kernels_avx512;
+extern const plumb_cpu_kernels plumb__cpu_kernels_avx512_bf16;
 
 /* ---- The kernels of this level ------------------------------------------------------------- */
 
@@ -130,8 +132,8 @@ void PLUMB_KERNEL(engram_gate)(plumb_act *h, const plumb_act *kv, const float *q
                                float *scratch);
 
 /* Tables this machine can run, best first; the last is the portable one.  Returns their number, at
- * most PLUMB_MAX_LEVELS. */
-enum { PLUMB_MAX_LEVELS = 4 };
+ * most PLUMB_MAX_LEVELS (two are left for the tests). */
+enum { PLUMB_MAX_LEVELS = 6 };
 int plumb__cpu_kernel_levels(const plumb_cpu_kernels **levels);
 
 /* Scratch sizes: floats of `attention` for n_heads heads and `keys` keys, floats of
