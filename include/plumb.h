@@ -75,9 +75,10 @@ typedef void (*plumb_log_fn)(void *user, plumb_log_level level, const char *line
 typedef struct plumb_model plumb_model;
 
 typedef struct plumb_model_options {
-    int threads;           /* 0: one per core this process may use */
-    const char *cpu_level; /* NULL: best; or portable, avx2, avx512, neon (PLUMB_CPU overrides) */
-    plumb_log_fn log;      /* NULL: silent */
+    int threads;      /* 0: one per core this process may use */
+    /* NULL: best; or portable, avx2, avx512, avx512_bf16, neon (PLUMB_CPU overrides) */
+    const char *cpu_level;
+    plumb_log_fn log; /* NULL: silent */
     void *log_user;
 } plumb_model_options;
 

@@ -14,7 +14,8 @@ bool plumb__machine_has_avx512_bf16(void); /* those and BF16 */
 int plumb__machine_cores(void);            /* that this process may use */
 int64_t plumb__machine_memory_bytes(void); /* physical; 0 when unknown */
 
-/* PLUMB_CPU=portable|avx2|avx512|avx512_bf16|neon forces an instruction level; NULL when unset or empty. */
+/* PLUMB_CPU=portable|avx2|avx512|avx512_bf16|neon forces an instruction level; NULL when unset
+ * or empty. */
 const char *plumb__machine_level_from_environment(void);
 
 #endif

@@ -39,7 +39,7 @@ static void print_environment(void) {
     cli_print(".SH ENVIRONMENT\n"
               ".TP\n.B HF_HOME\nwhere the Hugging Face cache is (default ~/.cache/huggingface)\n"
               ".TP\n.B NO_COLOR\nif set, nothing is dimmed\n"
-              ".TP\n.B PLUMB_CPU\nportable, avx2, avx512 or neon: the kernels to use; "
+              ".TP\n.B PLUMB_CPU\nportable, avx2, avx512, avx512_bf16 or neon: the kernels to use; "
               "never changes a result\n");
 }
 

@@ -149,18 +149,34 @@ static int64_t weight_integer(const plumb_matrix *w, int64_t n, int64_t i) {
     return e2m1_times2(i % 2 ? pair >> 4 : pair & 15);
 }
 
+enum { MOST_BLOCKS = 100, MOST_ROWS = 6 };
+
+/* An activation row, quantised: times 512, and the exponents of its scales. */
+typedef struct quantised {
+    int64_t value[32 * MOST_BLOCKS];
+    int exponent[MOST_BLOCKS];
+} quantised;
+
+static quantised quantise_row(const plumb_act *x, int64_t k) {
+    quantised q = {0};
+    for (int64_t b = 0; b < k / 32; b++) q.exponent[b] = scale_exponent(x + 32 * b);
+    for (int64_t i = 0; i < k; i++)
+        q.value[i] = quantise((uint32_t)x[i] << 16, q.exponent[i / 32]);
+    return q;
+}
+
 /* bf16 bits of output n; *finite is cleared where the contract says error. */
-static uint16_t expected_output(const plumb_act *x, const plumb_matrix *w, int64_t n,
+static uint16_t expected_output(const quantised *x, const plumb_matrix *w, int64_t n,
                                 bool *finite) {
     int64_t blocks = w->k / 32;
     bool fp8 = w->type == PLUMB_MATRIX_FP8;
     exact total = {0}, segment = {0};
     for (int64_t b = 0; b < blocks; b++) {
-        int ea = scale_exponent(x + 32 * b);
+        int ea = x->exponent[b];
         int ew = (int)w->scales[(fp8 ? n / 32 : n) * blocks + b] - 127;
         int64_t sum = 0; /* times 2^18 or 2^10 */
         for (int64_t i = 32 * b; i < 32 * (b + 1); i++)
-            sum += quantise((uint32_t)x[i] << 16, ea) * weight_integer(w, n, i);
+            sum += x->value[i] * weight_integer(w, n, i);
         exact product = {sum < 0, (wide)llabs(sum), fp8 ? -18 : -10};
         uint32_t d = round_to(product, 24);
         product = from_bits(d);
@@ -198,32 +214,44 @@ static plumb_matrix random_matrix(plumb_matrix_type type, int64_t n, int64_t k) 
 
 static int64_t outputs_compared;
 
-static void check_matrix(const plumb_cpu_kernels *kernels, plumb_matrix_type type) {
-    int64_t k = 32 * (arena_random() % 4 ? arena_between(1, 40) : arena_between(60, 100));
-    int64_t n = arena_between(1, 40);
-    arena_values family = arena_random() % 2 ? ARENA_PLAIN : ARENA_EDGES;
-    plumb_act *x = arena_act_block(k, family);
-    plumb_matrix w = random_matrix(type, n, k);
-    void *row = arena_scratch(kernels->quantized_row_bytes(k));
-    const void *rows[1] = {row};
-    plumb_act *y = arena_block(n, sizeof *y);
-    uint64_t modes;
-    plumb__float_env_enter(&modes);
-    bool finite = kernels->quantize_row(x, k, row) &&
-                  kernels->linear_quantized(rows, 1, &w, 0, n, y, n,
-                                            arena_scratch(kernels->linear_quantized_scratch(k, 1)));
-    plumb__float_env_leave(modes);
+/* Outputs of one row; returns whether the contract has a result for all of them. */
+static bool check_row(const plumb_cpu_kernels *kernels, const plumb_act *x, const plumb_matrix *w,
+                      const plumb_act *y) {
+    quantised q = quantise_row(x, w->k);
     bool all_finite = true;
-    for (int64_t i = 0; i < n; i++) {
-        bool this_finite = true;
-        uint16_t expected = expected_output(x, &w, i, &this_finite);
-        all_finite &= this_finite;
-        if (!this_finite) continue;
+    for (int64_t i = 0; i < w->n; i++) {
+        bool finite = true;
+        uint16_t expected = expected_output(&q, w, i, &finite);
+        all_finite &= finite;
+        if (!finite) continue;
         outputs_compared++;
         T_CHECK(y[i] == expected || ((y[i] | expected) & 0x7FFF) == 0,
                 "%s type %d, k %" PRId64 ", output %" PRId64 ": %04x, expected %04x",
-                kernels->level, (int)type, k, i, y[i], expected);
+                kernels->level, (int)w->type, w->k, i, y[i], expected);
     }
+    return all_finite;
+}
+
+/* One row, a few, or as many as kernels treat in another way. */
+static void check_matrix(const plumb_cpu_kernels *kernels, plumb_matrix_type type) {
+    int64_t k = 32 * (arena_random() % 4 ? arena_between(1, 40) : arena_between(60, MOST_BLOCKS));
+    int64_t n = arena_between(1, 40), n_rows = arena_random() % 2 ? arena_between(2, MOST_ROWS) : 1;
+    arena_values family = arena_random() % 2 ? ARENA_PLAIN : ARENA_EDGES;
+    plumb_act *x = arena_act_block(n_rows * k, family), *y = arena_block(n_rows * n, sizeof *y);
+    plumb_matrix w = random_matrix(type, n, k);
+    const void *rows[MOST_ROWS];
+    uint64_t modes;
+    plumb__float_env_enter(&modes);
+    bool finite = true, all_finite = true;
+    for (int64_t r = 0; r < n_rows; r++) {
+        void *row = arena_scratch(kernels->quantized_row_bytes(k));
+        finite &= kernels->quantize_row(x + r * k, k, row);
+        rows[r] = row;
+    }
+    void *scratch = arena_scratch(kernels->linear_quantized_scratch(k, n_rows));
+    finite &= kernels->linear_quantized(rows, n_rows, &w, 0, n, y, n, scratch);
+    plumb__float_env_leave(modes);
+    for (int64_t r = 0; r < n_rows; r++) all_finite &= check_row(kernels, x + r * k, &w, y + r * n);
     T_CHECK(finite == all_finite, "%s: finite %d, expected %d", kernels->level, finite, all_finite);
     T_CHECK(arena_free_all(), "%s wrote outside", kernels->level);
 }

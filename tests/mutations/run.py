@@ -10,6 +10,7 @@ the tests are red without any."""
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,11 @@ class Copy:
     def configure(self):
         return self.call("cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja",
                          "--log-level=ERROR", "-DCMAKE_BUILD_TYPE=Release")
+
+    def has_simde(self):
+        """Whether the AVX-512 kernels are emulated."""
+        with open(os.path.join(self.build, "CMakeCache.txt"), encoding="utf-8") as f:
+            return re.search("^PLUMB_SIMDE:PATH=(?!.*NOTFOUND)", f.read(), re.MULTILINE) is not None
 
     def make(self, targets):
         return self.call("cmake", "--build", self.build, "-j", str(self.jobs), "--target", *targets)
@@ -125,7 +131,7 @@ def prove_green(copy, mutations):
 
 def run(copy, mutations):
     counts = {"noticed": 0, "SURVIVED": 0, "BROKEN": 0, "skipped": 0}
-    flags = cpu_flags()
+    flags = cpu_flags() | ({"simde"} if copy.has_simde() else set())
     for m in mutations:
         start = time.monotonic()
         if m.needs and m.needs not in flags:

@@ -13,7 +13,7 @@ class Mutation(NamedTuple):
     edits: list
     tests: list
     why: str
-    needs: str = ""  # a flag of /proc/cpuinfo
+    needs: str = ""  # a flag of /proc/cpuinfo, or simde
 
 
 def one(name, file, old, new, tests, why, needs=""):
@@ -296,6 +296,64 @@ MUTATIONS = [
     one("nan_in_a_mix_not_noticed", "src/backend/cpu/cpu_rows.c",
         "finite &= (plumb__bits_of(m[i]) & 0x7F800000u) != 0x7F800000u;", "(void)m;",
         "threads_test", "a non-finite product is an error"),
+    # ---- AVX-512 variants, by emulation --------------------------------------------------------
+    one("avx512_low_plane_of_three_blocks", KERNELS + "matvec_avx512.c", " | x->has_low[3]) != 0",
+        ") != 0", "exact_test kernels_test", "any of the four blocks may have it", "simde"),
+    one("avx512_low_plane_of_the_last_row", KERNELS + "matmul_avx512.c",
+        "low |= chunk[r]->has_low[in_chunk];", "low = chunk[r]->has_low[in_chunk];", "kernels_test",
+        "any row of a tile may have it", "simde"),
+    one("avx512_take_back_in_other_units", KERNELS + "matvec_avx512.c",
+        "low ? 8 * x->take_high[i]", "low ? x->take_high[i]", "exact_test kernels_test",
+        "12 times the sum is taken back in units of the result", "simde"),
+    one("avx512_rows_transposed_wrongly", KERNELS + "matvec_avx512.c",
+        "block[1] = _mm512_shuffle_i32x4(a, b, 0xDD);", "block[1] = _mm512_shuffle_i32x4(b, a, 0xDD);",
+        "exact_test kernels_test", "a lane is a weight row", "simde"),
+    one("avx512_join_loses_a_bit", KERNELS + "fp8_avx512.h", "(256 << shift) - 1",
+        "(128 << shift) - 1", "exact_test kernels_test", "a block sum has up to 41 bits", "simde"),
+    one("avx512_join_without_carry", KERNELS + "fp8_avx512.h",
+        "    high = _mm512_add_epi32(high, _mm512_srai_epi32(low, 11));\n", "",
+        "exact_test kernels_test", "the low planes reach into the high ones", "simde"),
+    one("avx512_power_wraps", KERNELS + "quantized_avx512.h",
+        "_mm512_max_epi16(_mm512_adds_epi16(weight, act), _mm512_setzero_si512())",
+        "_mm512_adds_epi16(weight, act)", "exact_test kernels_test",
+        "powers below the normal range are zero", "simde"),
+    one("avx512_missing_rows_are_read", KERNELS + "quantized_avx512.h",
+        "(i < rows ? i : rows - 1) * stride", "i * stride", "kernels_test exact_test",
+        "a matrix ends somewhere", "simde"),
+    one("avx512_scales_behind_the_end", KERNELS + "matvec_avx512.c",
+        "plumb__transpose_avx512(w->scales, b, (__mmask16)((1u << count) - 1), scales);",
+        "plumb__transpose_avx512(w->scales, b, 0xFFFF, scales);", "kernels_test exact_test",
+        "so does a row of scales", "simde"),
+    one("avx512_digit_of_129", KERNELS + "quantize_avx512.c", "_mm512_set1_epi16(128)",
+        "_mm512_set1_epi16(127)", "exact_test kernels_test", "digits are -128 to 127", "simde"),
+    one("avx512_bound_of_planes", KERNELS + "quantize_avx512.c",
+        "_mm512_test_epi32_mask(value[h], _mm512_set1_epi32(7))",
+        "_mm512_test_epi32_mask(value[h], _mm512_set1_epi32(3))", "exact_test kernels_test",
+        "an eighth of what is high is whole", "simde"),
+    one("avx512_subnormal_steps", KERNELS + "quantize_avx512.c", "(127 + 3) << 23", "(127 + 4) << 23",
+        "exact_test kernels_test", "the least step of e4m3 is 2^-9", "simde"),
+    one("avx512_segments_joined", KERNELS + "matmul_avx512.c",
+        "if ((b + count) % PLUMB_BLOCKS_PER_SEGMENT == 0 ||", "if (",
+        "oracle_units_products_test kernels_test",
+        "segments are summed on their own", "simde"),
+    one("avx512_empty_group_is_read", KERNELS + "matmul_avx512.c",
+        "if (left <= 0) first = n, left = rows;", "if (left <= 0) left = rows;", "kernels_test",
+        "a panel may have one group", "simde"),
+    one("avx512_reads_behind_the_row", KERNELS + "linear_avx512.c",
+        "_mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + 16)",
+        "_mm512_maskz_loadu_ps((__mmask16)mask, x + 16)", "contract_test kernels_test",
+        "a row may end inside either vector", "simde"),
+    Mutation(
+        "avx512_tree_of_lanes", KERNELS + "linear_avx512.c",
+        [("_mm_movehl_ps(four, four)", "_mm_shuffle_ps(four, four, 0xB1)"),
+         ("_mm_shuffle_ps(two, two, 1)", "_mm_shuffle_ps(two, two, 2)")],
+        ["contract_test", "kernels_test"], "lanes are joined by a tree", "simde"),
+    one("avx512_bf16_pairs", KERNELS + "quantize_avx512.c", "{0,  4,  1,  5,  2,", "{0,  1,  4,  5,  2,",
+        "exact_test kernels_test", "pairs are four codes apart", "simde"),
+    one("avx512_bf16_sums_rounded", KERNELS + "quantize_avx512.c",
+        "store_bf16(high, 0x1p-6f, out->bf16_high[b]);",
+        "store_bf16(value, 0x1p-9f, out->bf16_high[b]);", "kernels_test",
+        "one plane alone does not stay below 2^24", "simde"),
 
     # ---- Rows that a layer may leave out -----------------------------------------------------------
     one("trapezoid_one_row_short", "src/model/needed_rows.c", "full - (c->window - 1)",

@@ -1,6 +1,6 @@
 /* The levels that the tests see: those of this machine, and the AVX-512 ones compiled against
- * immintrin.h of this folder, next to last, so that the best one stays the machine's own.  Linked into a
- * test program, this function takes the place of the backend's. */
+ * immintrin.h of this folder, next to last, so that the best one stays the machine's own. Linked
+ * into a test program, this function takes the place of the backend's. */
 #define plumb__cpu_kernel_levels machine_levels
 #include "backend/cpu/levels.c"
 #undef plumb__cpu_kernel_levels

@@ -1,7 +1,7 @@
-/* Linear layers in thirty-two lanes with AVX-512 (docs/arithmetic.md section 4): two vectors are the
- * lanes.  One inner product is a chain that waits for every fma, so several are computed at once: of one
- * activation row with four weight rows, which are widened in registers, or of up to eight activation rows
- * with one weight row, widened into scratch. */
+/* Linear layers in thirty-two lanes with AVX-512 (docs/arithmetic.md section 4): two vectors are
+ * the lanes. One inner product is a chain that waits for every fma, so several are computed at
+ * once: of one activation row with four weight rows, which are widened in registers, or of up to
+ * eight activation rows with one weight row, widened into scratch. */
 #include "backend/cpu/kernels/quantized_avx512.h"
 
 #include "arith/lanes.h"
@@ -13,7 +13,7 @@ typedef struct lanes {
     __m512 v[2];
 } lanes;
 
-/* The first n of 32 values, zeros behind them; nothing else is read. */
+/* Those of 32 values that `mask` has, zeros in place of the others, which are not read. */
 static inline lanes load_floats(const float *x, uint32_t mask) {
     return (lanes){{_mm512_maskz_loadu_ps((__mmask16)mask, x),
                     _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + 16)}};
@@ -28,8 +28,8 @@ static inline lanes load_bf16(const uint16_t *codes, uint32_t mask) {
     return out;
 }
 
-/* e4m3 bits moved into a half float are the value times 2^-8, subnormals included, and the conversion
- * does not flush them. */
+/* e4m3 bits moved into a half float are the value times 2^-8, subnormals included, and the
+ * conversion does not flush them. */
 static inline lanes load_fp8(const uint8_t *codes, uint8_t scale_code, uint32_t mask) {
     const __m512i magnitude = _mm512_set1_epi16(0x3F80), sign = _mm512_set1_epi16(INT16_MIN);
     const __m512 unit = _mm512_set1_ps(256.0f);

@@ -1,10 +1,10 @@
 /* Many activation rows against a panel of 32 weight rows: what prefill does all day.
  *
- * A few blocks of the panel are unpacked once into scratch (16 KiB, so that they stay in the first cache),
- * a lane holding the next k of its own row, and meet every activation row, four at a time.  Nothing is
- * summed across lanes, so an activation is a broadcast and a block sum is ready when its last product
- * is. */
-#include "backend/cpu/kernels/quantized_avx512.h"
+ * A few blocks of the panel are unpacked once into scratch (16 KiB, so that they stay in the
+ * first cache), a lane holding the next k of its own row, and meet every activation row, four at
+ * a time. Nothing is summed across lanes, so an activation is a broadcast and a block sum is
+ * ready when its last product is. */
+#include "backend/cpu/kernels/fp8_avx512.h"
 
 #ifdef PLUMB_AVX512_BF16
 #include "backend/cpu/kernels/matmul_fp4_avx512_bf16.h"
@@ -70,7 +70,7 @@ static void unpack_fp8_group(const plumb_matrix *w, int64_t n, int64_t rows, int
     }
 }
 
-/* ---- Products of FP8: those of FP4 are in the headers ------------------------------------------ */
+/* ---- Products of FP8 (those of FP4 are in the headers) --------------------------------------- */
 
 /* Sums of both weight planes of one group with one plane of block b of n activation rows. */
 PLUMB_INLINE_AVX512 void fp8_planes(const fp8_block *w, int h, const int16_t *const *x, int n,
@@ -105,11 +105,11 @@ PLUMB_INLINE_AVX512 void fp8_products(const fp8_block *w, const plumb_act_chunk 
     }
 }
 
-/* ---- The chain of blocks ------------------------------------------------------------------------ */
+/* ---- The chain of blocks --------------------------------------------------------------------- */
 
 /* Blocks b .. b+count-1, unpacked, against n activation rows. */
-PLUMB_INLINE_AVX512 void tile(const panel *weights, bool fp8, const void *const *x, int n, int64_t b,
-                        int64_t count, plumb_panel_sums *sums) {
+PLUMB_INLINE_AVX512 void tile(const panel *weights, bool fp8, const void *const *x, int n,
+                              int64_t b, int64_t count, plumb_panel_sums *sums) {
     for (int64_t i = 0; i < count; i++) {
         const plumb_act_chunk *chunk[TILE];
         int64_t in_chunk = (b + i) % PLUMB_CHUNK_BLOCKS;

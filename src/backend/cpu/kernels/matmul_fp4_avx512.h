@@ -23,8 +23,8 @@ static inline void unpack_fp4(const __m512i dword[4], int group, fp4_block *out)
 }
 
 /* sum[row][group] += the block times one digit of block b of n rows. */
-PLUMB_INLINE_AVX512 void add_digit(const fp4_block *w, const plumb_act_chunk *const *x, int n, int64_t b,
-                             int digit, __m512i (*sum)[PLUMB_PANEL_GROUPS]) {
+PLUMB_INLINE_AVX512 void add_digit(const fp4_block *w, const plumb_act_chunk *const *x, int n,
+                                   int64_t b, int digit, __m512i (*sum)[PLUMB_PANEL_GROUPS]) {
     for (int parity = 0; parity < 2; parity++) {
         const __m512i(*weight)[PLUMB_PANEL_GROUPS] = w->weight + 4 * parity;
         PLUMB_ROLLED_AVX512
@@ -40,8 +40,8 @@ PLUMB_INLINE_AVX512 void add_digit(const fp4_block *w, const plumb_act_chunk *co
     }
 }
 
-/* D_b of n activation rows, block b of the chunks x.  All sums are far from 2^31: 32 * 24 * 229,376 <
- * 2^28. */
+/* D_b of n activation rows, block b of the chunks x. All sums are far from 2^31: 32 * 24 *
+ * 229,376 < 2^28. */
 PLUMB_INLINE_AVX512 void fp4_products(const fp4_block *w, const plumb_act_chunk *const *x, int n,
                                 int64_t b, bool low, __m512 (*d)[PLUMB_PANEL_GROUPS]) {
     __m512i sum[4][PLUMB_PANEL_GROUPS];

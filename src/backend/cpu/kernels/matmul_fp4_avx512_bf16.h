@@ -1,9 +1,10 @@
 /* FP4 panels with VDPBF16PS: one block of 32 weight rows as bf16, and its products.
  *
- * Both operands are exact, and so is every partial sum in whatever order the instruction takes: the
- * products of the high plane are multiples of 2^-7 whose sum of magnitudes is at most 32 * 12 * 28,672 =
- * 11,010,048 of them, below 2^24; those of the low plane multiples of 2^-10, at most 32 * 12 * 60.  So the
- * instruction's own modes do not matter either, and D_b is rounded once, where the two sums meet. */
+ * Both operands are exact, and so is every partial sum in whatever order the instruction takes:
+ * the products of the high plane are multiples of 2^-7 whose sum of magnitudes is at most 32 *
+ * 12 * 28,672 = 11,010,048 of them, below 2^24; those of the low plane multiples of 2^-10, at
+ * most 32 * 12 * 60. So the instruction's own modes do not matter either, and D_b is rounded
+ * once, where the two sums meet. */
 #ifndef PLUMB_BACKEND_CPU_MATMUL_FP4_AVX512_BF16_H
 #define PLUMB_BACKEND_CPU_MATMUL_FP4_AVX512_BF16_H
 
@@ -19,8 +20,8 @@ typedef struct fp4_block {
     __m512i exponent[PLUMB_PANEL_GROUPS];
 } fp4_block;
 
-/* dword[j]: codes 8j .. 8j+7 of sixteen rows.  The table has 32 entries, so that the fifth bit of an
- * index, which belongs to the next code, does not matter. */
+/* dword[j]: codes 8j .. 8j+7 of sixteen rows. The table has 32 entries, so that the fifth bit of
+ * an index, which belongs to the next code, does not matter. */
 static inline void unpack_fp4(const __m512i dword[4], int group, fp4_block *out) {
     static const uint16_t values[32] = {
         0,      0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0, /* 0 .5 1 1.5 2 3 4 6 */
@@ -42,10 +43,10 @@ PLUMB_INLINE_AVX512 void add_products(__m512 *sum, __m512i weights, __m512i valu
     PLUMB_KEEP_AVX512(*sum);
 }
 
-/* sum[row][group] += the block times one plane of block b of n rows.  Two accumulators each: one alone
- * would wait for the instruction. */
-PLUMB_INLINE_AVX512 void add_plane(const fp4_block *w, const plumb_act_chunk *const *x, int n, int64_t b,
-                             bool low, __m512 (*sum)[PLUMB_PANEL_GROUPS]) {
+/* sum[row][group] += the block times one plane of block b of n rows. Two accumulators each: one
+ * alone would wait for the instruction. */
+PLUMB_INLINE_AVX512 void add_plane(const fp4_block *w, const plumb_act_chunk *const *x, int n,
+                                   int64_t b, bool low, __m512 (*sum)[PLUMB_PANEL_GROUPS]) {
     __m512 odd[4][PLUMB_PANEL_GROUPS];
     for (int r = 0; r < n; r++)
         sum[r][0] = sum[r][1] = odd[r][0] = odd[r][1] = _mm512_setzero_ps();

@@ -1,10 +1,11 @@
 /* One or two activation rows against sixteen weight rows: what decoding does all day.
  *
- * Weights are read where they lie and unpacked in registers.  FP4: a vector is four blocks of ONE row,
- * cheap to unpack; the partial sums of sixteen rows are then transposed while they are added, so that the
- * contract's chain of blocks runs with one weight row per lane.  FP8, where unpacking makes more vectors
- * than loading: the codes themselves are transposed first, and nothing is summed across lanes. */
-#include "backend/cpu/kernels/quantized_avx512.h"
+ * Weights are read where they lie and unpacked in registers. FP4: a vector is four blocks of ONE
+ * row, cheap to unpack; the partial sums of sixteen rows are then transposed while they are
+ * added, so that the contract's chain of blocks runs with one weight row per lane. FP8, where
+ * unpacking makes more vectors than loading: the codes themselves are transposed first, and
+ * nothing is summed across lanes. */
+#include "backend/cpu/kernels/fp8_avx512.h"
 
 /* How far ahead of its reads a row is prefetched, in bytes. */
 enum { AHEAD = 1024 };
@@ -61,8 +62,8 @@ static inline void transpose_quarters(const __m512i four[4], __m512i block[4]) {
     block[3] = _mm512_shuffle_i32x4(c, d, 0xDD);
 }
 
-/* Four blocks of one row against the digits of the activations, highest first.  At most 24 * 229,376 *
- * 8 products a lane: far from 2^31, as is their sum over a block. */
+/* Four blocks of one row against the digits of the activations, highest first. At most 24 *
+ * 229,376 * 8 products a lane: far from 2^31, as is their sum over a block. */
 PLUMB_INLINE_AVX512 __m512i quad_row(__m512i codes, const plumb_act_chunk *x, bool low) {
     __m512i even = plumb__fp4_bytes_avx512(codes);
     __m512i odd = plumb__fp4_bytes_avx512(_mm512_srli_epi16(codes, 4));
@@ -93,10 +94,11 @@ PLUMB_INLINE_AVX512 void quad_blocks(const weight_rows *w, int64_t at, __mmask64
         four[i] = join_four_rows(row);
     }
     transpose_quarters(four, block);
+    const __m512 unit = _mm512_set1_ps(low ? 0x1p-10f : 0x1p-7f);
     for (int i = 0; i < 4; i++) {
         int32_t take = low ? 8 * x->take_high[i] + x->take_low[i] : x->take_high[i];
         block[i] = _mm512_add_epi32(block[i], _mm512_set1_epi32(take));
-        d[i] = _mm512_mul_ps(_mm512_cvtepi32_ps(block[i]), _mm512_set1_ps(low ? 0x1p-10f : 0x1p-7f));
+        d[i] = _mm512_mul_ps(_mm512_cvtepi32_ps(block[i]), unit);
     }
 }
 
@@ -151,8 +153,8 @@ PLUMB_INLINE_AVX512 void add_pair(plane_sums *sum, __m512i high, __m512i low, co
 }
 
 /* D_b of n_x activation rows for the block whose codes lie at row + at, block i of the chunks x. */
-PLUMB_INLINE_AVX512 void fp8_block(const weight_rows *w, int64_t at, const plumb_act_chunk *const *x,
-                             int64_t i, int n_x, bool low, __m512 *d) {
+PLUMB_INLINE_AVX512 void fp8_block(const weight_rows *w, int64_t at,
+                                   const plumb_act_chunk *const *x, int64_t i, int n_x, bool low, __m512 *d) {
     plane_sums main[PLUMB_FEW_ROWS], rest[PLUMB_FEW_ROWS];
     for (int r = 0; r < PLUMB_FEW_ROWS; r++)
         main[r] = rest[r] = (plane_sums){_mm512_setzero_si512(), _mm512_setzero_si512()};

@@ -10,9 +10,9 @@ int64_t PLUMB_KERNEL(quantized_row_bytes)(int64_t k) {
     return chunks(k) * (int64_t)sizeof(plumb_act_chunk);
 }
 
-/* e4m3(x * 2^-exponent) * 2^9 of sixteen values, as integers.  The steps of e4m3 are an eighth of the
- * power of two below the value, and of 16 * 2^-9 where that is larger: adding and subtracting 2^23 steps
- * rounds to one of them, ties to the even one. */
+/* e4m3(x * 2^-exponent) * 2^9 of sixteen values, as integers. The steps of e4m3 are an eighth of
+ * the power of two below the value, and of 16 * 2^-9 where that is larger: adding and
+ * subtracting 2^23 steps rounds to one of them, ties to the even one. */
 static inline __m512i quantise(const float *x, int32_t exponent) {
     const __m512i sign_bit = _mm512_set1_epi32(INT32_MIN), binade = _mm512_set1_epi32(0x7F800000);
     __m512 scaled =
