@@ -85,6 +85,10 @@ PLUMB_INLINE_AVX512 void fp8_planes(const fp8_block *w, int h, const int16_t *co
             PLUMB_DOT_WORDS(low[r], weight_low, values);
         }
     }
+    for (int r = 0; r < n; r++) { /* or gcc copies them inside the loop, for what comes after it */
+        PLUMB_KEEP_AVX512(high[r]);
+        PLUMB_KEEP_AVX512(low[r]);
+    }
 }
 
 PLUMB_INLINE_AVX512 void fp8_products(const fp8_block *w, const plumb_act_chunk *const *x, int n,
