@@ -7,11 +7,12 @@
 enum { HUGE_PAGE = 2 << 20 };
 
 void *plumb__alloc_aligned(int64_t count, size_t size) {
-    if (count < 0 || size == 0 || (uint64_t)count > (SIZE_MAX - PLUMB_ALIGNMENT) / size) return NULL;
+    if (count < 0 || size == 0 || (uint64_t)count > (SIZE_MAX - HUGE_PAGE) / size) return NULL;
     size_t bytes = (size_t)count * size;
-    bytes = (bytes + PLUMB_ALIGNMENT - 1) / PLUMB_ALIGNMENT * PLUMB_ALIGNMENT;
-    if (bytes == 0) bytes = PLUMB_ALIGNMENT;
-    void *memory = aligned_alloc(bytes < HUGE_PAGE ? PLUMB_ALIGNMENT : HUGE_PAGE, bytes);
+    size_t alignment = bytes < HUGE_PAGE ? PLUMB_ALIGNMENT : HUGE_PAGE;
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    if (bytes == 0) bytes = alignment;
+    void *memory = aligned_alloc(alignment, bytes);
     if (!memory) return NULL;
 #ifdef MADV_HUGEPAGE
     /* Streams of weights cross a small page every few hundred nanoseconds. */

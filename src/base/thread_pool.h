@@ -1,6 +1,5 @@
 /* A pool of threads with a fixed split of work: range i of n always holds the same items, so that
- * which thread does what never depends on timing.  Waits block; they do not spin, since a spinning
- * thread starves its neighbour when another process takes a core. */
+ * which thread does what never depends on timing. */
 #ifndef PLUMB_BASE_THREAD_POOL_H
 #define PLUMB_BASE_THREAD_POOL_H
 

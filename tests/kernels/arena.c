@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MOST_BLOCKS = 256, PATTERN = 0xA5 };
+enum { MOST_BLOCKS = 1024, PATTERN = 0xA5 };
 
 typedef struct block {
     unsigned char *map, *data; /* map begins with the guard page in front */

@@ -6,6 +6,7 @@
 #include "arith/float_env.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "kernels/arena.h"
+#include "kernels/notes.h"
 
 #include <stdlib.h>
 
@@ -239,6 +240,7 @@ static void check_matrix(const plumb_cpu_kernels *kernels, plumb_matrix_type typ
     arena_values family = arena_random() % 2 ? ARENA_PLAIN : ARENA_EDGES;
     plumb_act *x = arena_act_block(n_rows * k, family), *y = arena_block(n_rows * n, sizeof *y);
     plumb_matrix w = random_matrix(type, n, k);
+    if (arena_random() % 2) w.prepared = prepared_notes(kernels, &w);
     const void *rows[MOST_ROWS];
     uint64_t modes;
     plumb__float_env_enter(&modes);
@@ -256,7 +258,7 @@ static void check_matrix(const plumb_cpu_kernels *kernels, plumb_matrix_type typ
     T_CHECK(arena_free_all(), "%s wrote outside", kernels->level);
 }
 
-enum { K = 32, MOST_CODES = 256, MOST_ROWS = 5 };
+enum { K = 32, MOST_CODES = 256, FIVE = 5 };
 enum { FULL, FINE, ACTIVATIONS };
 
 /* Weight row n is code n throughout, or a zero and then code n. */
@@ -280,26 +282,28 @@ static plumb_matrix every_code(plumb_matrix_type type, bool zero_first) {
 static void check_every_code(const plumb_cpu_kernels *kernels, plumb_matrix_type type,
                              bool zero_first) {
     plumb_matrix w = every_code(type, zero_first);
-    plumb_act x[ACTIVATIONS][K], y[MOST_ROWS * MOST_CODES];
+    plumb_act x[ACTIVATIONS][K], y[FIVE * MOST_CODES];
     void *quantized[ACTIVATIONS];
+    quantised q[ACTIVATIONS];
     bool finite = true;
     uint64_t modes;
     plumb__float_env_enter(&modes);
     for (int a = 0; a < ACTIVATIONS; a++) {
         for (int i = 0; i < K; i++)
             x[a][i] = plumb__store(a == FINE && i > 0 ? (float)i * 0x1p-9f : 448.0f);
+        q[a] = quantise_row(x[a], K);
         quantized[a] = arena_scratch(kernels->quantized_row_bytes(K));
         finite &= kernels->quantize_row(x[a], K, quantized[a]);
     }
-    void *scratch = arena_scratch(kernels->linear_quantized_scratch(K, MOST_ROWS));
-    for (int count = 1; count <= MOST_ROWS; count += MOST_ROWS - 1)
+    void *scratch = arena_scratch(kernels->linear_quantized_scratch(K, FIVE));
+    for (int count = 1; count <= FIVE; count += FIVE - 1)
         for (int fine = 0; fine <= count; fine++) {
-            const void *rows[MOST_ROWS];
+            const void *rows[FIVE];
             for (int r = 0; r < count; r++) rows[r] = quantized[r == fine ? FINE : FULL];
             finite &= kernels->linear_quantized(rows, count, &w, 0, w.n, y, w.n, scratch);
             for (int64_t i = 0; i < count * w.n; i++) {
                 int64_t r = i / w.n, n = i % w.n;
-                uint16_t expected = expected_output(x[r == fine ? FINE : FULL], &w, n, &finite);
+                uint16_t expected = expected_output(&q[r == fine ? FINE : FULL], &w, n, &finite);
                 T_CHECK(y[i] == expected || ((y[i] | expected) & 0x7FFF) == 0,
                         "%s, code %" PRId64 ", row %" PRId64 " of %d, %d fine: %04x, expected %04x",
                         kernels->level, n, r, count, fine, y[i], expected);

@@ -10,6 +10,7 @@
 #include "backend/cpu/kernels/kernels.h"
 #include "kernels/arena.h"
 #include "kernels/levels.h"
+#include "kernels/notes.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -138,8 +139,10 @@ static plumb_matrix coded_matrix(plumb_matrix_type type, int64_t n, int64_t k) {
 }
 
 static void linear_quantized(void) {
-    enum { MOST_ROWS = 9 };
-    int64_t k = blocked_width(8192), n = arena_between(1, 70), rows = arena_between(1, MOST_ROWS);
+    enum { MOST_ROWS = 140 };
+    bool many = arena_random() % 16 == 0;
+    int64_t k = blocked_width(many ? 512 : 8192), n = arena_between(1, 70);
+    int64_t rows = many ? arena_between(60, MOST_ROWS) : arena_between(1, 9);
     int64_t begin = arena_between(0, n - 1), end = arena_between(begin, n),
             stride = n + arena_between(0, 3);
     plumb_matrix_type type = arena_random() % 2 ? PLUMB_MATRIX_FP8 : PLUMB_MATRIX_FP4;
@@ -156,6 +159,7 @@ static void linear_quantized(void) {
     bool finite = portable->linear_quantized(
         x, rows, &w, begin, end, a, stride,
         arena_scratch(portable->linear_quantized_scratch(k, rows)));
+    if (arena_random() % 2) w.prepared = prepared_notes(level, &w);
     bool also =
         level->linear_quantized(also_x, rows, &w, begin, end, b, stride,
                                 arena_scratch(level->linear_quantized_scratch(k, rows)));
@@ -180,7 +184,9 @@ static plumb_matrix lanes_matrix(int64_t n, int64_t k, arena_values family) {
 }
 
 static void linear(void) {
-    int64_t k = any_width(2048), n = arena_between(1, 40), rows = arena_between(1, 9);
+    bool many = arena_random() % 16 == 0;
+    int64_t k = any_width(many ? 600 : 2048), n = arena_between(1, 40);
+    int64_t rows = many ? arena_between(60, 140) : arena_between(1, 9);
     int64_t begin = arena_between(0, n - 1), end = arena_between(begin, n);
     int64_t x_stride = k + arena_between(0, 5), y_stride = n + arena_between(0, 3);
     arena_values family = any_family();

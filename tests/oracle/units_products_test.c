@@ -31,7 +31,8 @@ static void check_golden(plumb_backend *b, const char *level, const char *name,
     golden x = goldens_get(g, full[0], "BF16"), w = goldens_get(g, full[1], "U8");
     golden scale = goldens_get(g, full[2], "U8"), y = goldens_get(g, full[3], "BF16");
     golden exact = goldens_get(g, full[4], "F32");
-    plumb_matrix matrix = {type, w.shape[0], x.shape[1], w.u8, scale.u8};
+    plumb_matrix matrix = {.type = type, .n = w.shape[0], .k = x.shape[1], .codes = w.u8,
+                           .scales = scale.u8};
     plumb_act *got = malloc(y.bytes);
     T_CHECK(multiply(b, x.bf16, x.shape[0], &matrix, got) == PLUMB_OK, "%s", name);
     ulp_count published = {0}, nearest = {0};
@@ -150,7 +151,8 @@ static int64_t check_operands(plumb_backend *b, const char *level, const operand
         mirror(scales, scale_rows, blocks, 0);
         mirror(x, ROWS, o->k * (int64_t)sizeof *x, 0);
     }
-    plumb_matrix w = {fp8 ? PLUMB_MATRIX_FP8 : PLUMB_MATRIX_FP4, COLUMNS, o->k, codes, scales};
+    plumb_matrix w = {.type = fp8 ? PLUMB_MATRIX_FP8 : PLUMB_MATRIX_FP4, .n = COLUMNS, .k = o->k,
+                      .codes = codes, .scales = scales};
     T_CHECK(multiply(b, x, ROWS, &w, y) == PLUMB_OK, "%s", o->name);
     for (int64_t r = 0; r < ROWS; r++) {
         for (int64_t i = 0; i < o->k; i++) wide[i] = plumb__bf16_decode(x[r * o->k + i]);
@@ -213,7 +215,8 @@ static void errors_at_level(plumb_backend *b, const char *level) {
         plumb_act x[BLOCK], y;
         memset(codes, 0x7E, sizeof codes);
         for (int i = 0; i < BLOCK; i++) x[i] = cases[c].x;
-        plumb_matrix w = {PLUMB_MATRIX_FP8, 1, BLOCK, codes, &scale};
+        plumb_matrix w = {.type = PLUMB_MATRIX_FP8, .n = 1, .k = BLOCK, .codes = codes,
+                          .scales = &scale};
         T_CHECK(multiply(b, x, 1, &w, &y) == PLUMB_ERROR_VALUE, "%s: %s", level, cases[c].name);
     }
 }

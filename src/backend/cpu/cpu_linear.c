@@ -45,13 +45,19 @@ typedef struct quantized_job {
     plumb_act *y;
 } quantized_job;
 
+/* Threads share columns in units that panels and scale tiles fit into. */
+enum { UNIT = 32 };
+static int64_t units(int64_t columns) { return (columns + UNIT - 1) / UNIT; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
 static void quantized_columns(void *arg, int64_t begin, int64_t end, int thread) {
     quantized_job *job = arg;
     void *scratch = plumb__cpu_scratch(job->cpu, thread,
                                        job->cpu->kernels->linear_quantized_scratch(job->w->k, job->rows));
     if (!scratch) return;
-    if (!job->cpu->kernels->linear_quantized(job->x, job->rows, job->w, begin, end, job->y,
-                                             job->w->n, scratch))
+    if (!job->cpu->kernels->linear_quantized(job->x, job->rows, job->w, begin * UNIT,
+                                             least(end * UNIT, job->w->n), job->y, job->w->n,
+                                             scratch))
         plumb__cpu_fault(job->cpu, PLUMB_ERROR_VALUE);
 }
 
@@ -63,7 +69,8 @@ void plumb__cpu_linear_quantized(plumb_backend *b, const plumb_quantized *x, int
     if (!row) return;
     for (int64_t i = 0; i < rows; i++) row[i] = quantized_row(cpu, x, w->k, i);
     quantized_job job = {cpu, row, rows, w, y};
-    plumb__pool_run(cpu->pool, w->n, plumb__cpu_grain(rows * w->k), quantized_columns, &job);
+    plumb__pool_run(cpu->pool, units(w->n), plumb__cpu_grain(UNIT * rows * w->k), quantized_columns,
+                    &job);
 }
 
 /* ---- Lanes --------------------------------------------------------------------------------- */
@@ -131,16 +138,18 @@ typedef struct experts_job {
 typedef void (*group_part)(experts_job *job, int64_t group, int64_t begin, int64_t end,
                            void *scratch);
 
-/* Calls part for each group's share of items [begin, end), `width` items to a group. */
+/* Calls part for each group's share of units [begin, end) of columns, of which a group has `width`. */
 static void for_groups(experts_job *job, int64_t begin, int64_t end, int64_t width, int64_t k,
                        int thread, group_part part) {
-    void *scratch =
-        plumb__cpu_scratch(job->cpu, thread, job->cpu->kernels->linear_quantized_scratch(k, job->most_rows));
+    const plumb_cpu_kernels *kernels = job->cpu->kernels;
+    void *scratch = plumb__cpu_scratch(job->cpu, thread,
+                                       kernels->linear_quantized_scratch(k, job->most_rows));
     if (!scratch) return;
+    int64_t per_group = units(width);
     while (begin < end) {
-        int64_t group = begin / width, from = begin % width;
-        int64_t count = width - from < end - begin ? width - from : end - begin;
-        part(job, group, from, from + count, scratch);
+        int64_t group = begin / per_group, from = begin % per_group;
+        int64_t count = least(per_group - from, end - begin);
+        part(job, group, from * UNIT, least((from + count) * UNIT, width), scratch);
         begin += count;
     }
 }
@@ -239,8 +248,10 @@ void plumb__cpu_experts(plumb_backend *b, const plumb_quantized *x,
                        .out = out};
     if (!plan_experts(&job, x, rows)) return;
     plumb_pool *pool = job.cpu->pool;
-    plumb__pool_run(pool, n_groups * job.inter, plumb__cpu_grain(job.hidden), gate_up, &job);
+    plumb__pool_run(pool, n_groups * units(job.inter), plumb__cpu_grain(UNIT * job.hidden), gate_up,
+                    &job);
     plumb__pool_run(pool, n_groups, plumb__cpu_grain(8 * job.inter), activate, &job);
-    plumb__pool_run(pool, n_groups * job.hidden, plumb__cpu_grain(job.inter), down, &job);
+    plumb__pool_run(pool, n_groups * units(job.hidden), plumb__cpu_grain(UNIT * job.inter), down,
+                    &job);
     plumb__pool_run(pool, rows, plumb__cpu_grain(slots_per_row * job.hidden), add_outputs, &job);
 }
