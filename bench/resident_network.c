@@ -68,11 +68,27 @@ typedef struct arena {
     uint8_t *memory;
     int64_t used;
     bench_random *random;
+    plumb_weights *weights; /* whose blocks the backend's notes become */
 } arena;
+
+enum { MOST_BLOCKS = 64 };
+
+/* As the loader has it done; wo_a is no quantised product, but its notes do no harm. */
+static void prepare(arena *a, plumb_matrix *w) {
+    plumb_backend *backend = a->weights->backend;
+    int64_t bytes;
+    void *notes = a->weights->n_blocks < MOST_BLOCKS ? backend->ops->prepare(backend, w, &bytes) : NULL;
+    if (!notes) return;
+    a->weights->blocks[a->weights->n_blocks++] = notes;
+    w->prepared = notes;
+}
 
 static plumb_matrix take_matrix(arena *a, plumb_matrix_type type, int64_t n, int64_t k) {
     plumb_matrix made = {0};
-    if (a->memory) made = bench_make_matrix(a->random, type, n, k, a->memory + a->used);
+    if (a->memory) {
+        made = bench_make_matrix(a->random, type, n, k, a->memory + a->used);
+        if (type == PLUMB_MATRIX_FP8) prepare(a, &made);
+    }
     a->used += bench_matrix_stride(type, n, k);
     return made;
 }
@@ -155,11 +171,12 @@ static void take_all(arena *a, const plumb_model_config *c, plumb_weights *weigh
 static plumb_status make_weights(bench_network *b, bench_random *random, plumb_error *err) {
     plumb_weights *weights = &b->network.weights;
     plumb_backend *backend = b->network.backend;
-    arena a = {.random = random};
+    arena a = {.random = random, .weights = weights};
     take_all(&a, &b->config, weights);
+    weights->backend = backend;
     weights->bytes = a.used;
     weights->layer = calloc((size_t)b->config.layers, sizeof *weights->layer);
-    weights->blocks = calloc(1, sizeof *weights->blocks);
+    weights->blocks = calloc(MOST_BLOCKS, sizeof *weights->blocks);
     a.memory = backend->ops->allocate(backend, a.used);
     a.used = 0;
     if (weights->blocks) weights->blocks[weights->n_blocks++] = a.memory;

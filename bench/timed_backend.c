@@ -62,6 +62,10 @@ static void timed_release(plumb_backend *b, void *memory) {
 
 static void timed_begin(plumb_backend *b) { inner_of(b)->ops->begin(inner_of(b)); }
 static void timed_end(plumb_backend *b) { inner_of(b)->ops->end(inner_of(b)); }
+static void *timed_prepare(plumb_backend *b, const plumb_matrix *w, int64_t *bytes) {
+    return inner_of(b)->ops->prepare(inner_of(b), w, bytes);
+}
+
 static plumb_status timed_check(plumb_backend *b) { return inner_of(b)->ops->check(inner_of(b)); }
 
 static int64_t timed_quantized_bytes(plumb_backend *b, int64_t rows, int64_t k) {
@@ -215,6 +219,7 @@ static const plumb_backend_ops timed_ops = {
     .release = timed_release,
     .begin = timed_begin,
     .end = timed_end,
+    .prepare = timed_prepare,
     .check = timed_check,
     .quantized_bytes = timed_quantized_bytes,
     .quantize = timed_quantize,
