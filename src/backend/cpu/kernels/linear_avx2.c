@@ -10,13 +10,10 @@ typedef struct lanes {
     __m256 v[4];
 } lanes;
 
-/* e4m3 bits moved into a half float are the value times 2^-8, subnormals included, and the
- * conversion does not flush them. */
-static inline lanes load_fp8(const uint8_t *codes, uint8_t scale_code) {
+/* Values times 2^-8: e4m3 bits moved into a half float, subnormals included, which the conversion does
+ * not flush. */
+static inline lanes load_e4m3(const uint8_t *codes) {
     const __m256i keep = _mm256_set1_epi16((short)0xBF80);
-    /* 256 times the scale, at its largest in two steps. */
-    int32_t exponent = (int32_t)scale_code - 127 + 8;
-    const __m256 scale = _mm256_set1_ps(plumb__power_of_two(exponent > 127 ? 127 : exponent));
     __m256i code = _mm256_loadu_si256((const __m256i *)(const void *)codes);
     __m256i half[2] = {_mm256_unpacklo_epi8(_mm256_setzero_si256(), code),  /* 0..7, 16..23 */
                        _mm256_unpackhi_epi8(_mm256_setzero_si256(), code)}; /* 8..15, 24..31 */
@@ -26,6 +23,14 @@ static inline lanes load_fp8(const uint8_t *codes, uint8_t scale_code) {
         out.v[i] = _mm256_cvtph_ps(_mm256_castsi256_si128(bits));
         out.v[i + 2] = _mm256_cvtph_ps(_mm256_extracti128_si256(bits, 1));
     }
+    return out;
+}
+
+static inline lanes load_fp8(const uint8_t *codes, uint8_t scale_code) {
+    /* 256 times the scale, at its largest in two steps. */
+    int32_t exponent = (int32_t)scale_code - 127 + 8;
+    const __m256 scale = _mm256_set1_ps(plumb__power_of_two(exponent > 127 ? 127 : exponent));
+    lanes out = load_e4m3(codes);
     for (int i = 0; i < 4; i++) out.v[i] = _mm256_mul_ps(out.v[i], scale);
     if (exponent > 127) {
         const __m256 more = _mm256_set1_ps(plumb__power_of_two(exponent - 127));
@@ -128,13 +133,57 @@ static inline void dot_two(const float *x, const plumb_matrix *w, plumb_matrix_t
     result[1] = finish(b, x + whole, tail[1], left);
 }
 
+/* Whether x times a scale, and 256, is x times a power of two exactly, and so may be formed before the
+ * product with a code's value instead of after: nothing near the ends of the range. */
+static bool may_scale_activations(const float *x, const plumb_matrix *w, int64_t begin,
+                                  int64_t end) {
+    const __m256i low = _mm256_set1_epi32((127 - 50) << 23), high = _mm256_set1_epi32((127 + 50) << 23);
+    const __m256i magnitude = _mm256_set1_epi32(0x7FFFFFFF);
+    __m256i outside = _mm256_setzero_si256();
+    if (w->k % PLUMB_BLOCK != 0) return false;
+    for (int64_t k = 0; k < w->k; k += 8) {
+        __m256i bits = _mm256_and_si256(_mm256_castps_si256(_mm256_loadu_ps(x + k)), magnitude);
+        __m256i is_zero = _mm256_cmpeq_epi32(bits, _mm256_setzero_si256());
+        __m256i small = _mm256_andnot_si256(is_zero, _mm256_cmpgt_epi32(low, bits));
+        outside = _mm256_or_si256(outside, _mm256_or_si256(small, _mm256_cmpgt_epi32(bits, high)));
+    }
+    int64_t blocks = w->k / PLUMB_BLOCK;
+    bool usual = _mm256_testz_si256(outside, outside);
+    for (int64_t i = begin / PLUMB_BLOCK * blocks; i < ((end - 1) / PLUMB_BLOCK + 1) * blocks; i++)
+        usual &= w->scales[i] >= 127 - 50 && w->scales[i] <= 127 + 50;
+    return usual;
+}
+
+/* Two rows of one scale tile: the activations are scaled once for both. */
+static inline void dot_two_scaled(const float *x, const plumb_matrix *w, int64_t n, float result[2]) {
+    lanes a = no_lanes(), b = no_lanes();
+    int64_t blocks = w->k / PLUMB_BLOCK;
+    const uint8_t *codes = (const uint8_t *)w->codes + n * w->k;
+    const uint8_t *scales = w->scales + n / PLUMB_BLOCK * blocks;
+    for (int64_t i = 0; i < blocks; i++) {
+        const __m256 scale = _mm256_castsi256_ps(_mm256_set1_epi32((scales[i] + 8) << 23));
+        prefetch_next(w, n, PLUMB_BLOCK * i, 1);
+        lanes first = load_e4m3(codes + PLUMB_BLOCK * i);
+        lanes second = load_e4m3(codes + w->k + PLUMB_BLOCK * i);
+        for (int v = 0; v < 4; v++) {
+            __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + PLUMB_BLOCK * i + 8 * v), scale);
+            a.v[v] = _mm256_fmadd_ps(scaled, first.v[v], a.v[v]);
+            b.v[v] = _mm256_fmadd_ps(scaled, second.v[v], b.v[v]);
+        }
+    }
+    result[0] = join(a);
+    result[1] = join(b);
+}
+
 static bool one_row(const float *x, const plumb_matrix *w, int64_t begin, int64_t end, plumb_act *y,
                     float *y_float) {
     bool finite = true;
+    bool scaled = begin < end && w->type == PLUMB_MATRIX_FP8 && may_scale_activations(x, w, begin, end);
     for (int64_t n = begin; n < end; n += 2) {
         int64_t other = n + 1 < end ? n + 1 : n; /* an odd last row is its own partner */
         float sum[2];
-        if (w->type == PLUMB_MATRIX_FP8) dot_two(x, w, PLUMB_MATRIX_FP8, n, other, sum);
+        if (scaled && other % PLUMB_BLOCK > n % PLUMB_BLOCK) dot_two_scaled(x, w, n, sum);
+        else if (w->type == PLUMB_MATRIX_FP8) dot_two(x, w, PLUMB_MATRIX_FP8, n, other, sum);
         else if (w->type == PLUMB_MATRIX_BF16) dot_two(x, w, PLUMB_MATRIX_BF16, n, other, sum);
         else dot_two(x, w, PLUMB_MATRIX_F32, n, other, sum);
         finite &= store(sum[0], y, y_float, n);

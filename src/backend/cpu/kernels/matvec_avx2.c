@@ -117,7 +117,6 @@ static inline __m256 chunk_fp4(plumb_chunk s, const plumb_row_avx2 *x, int64_t b
         if (block[i].digit_rest)
             sum[i] = _mm256_add_epi32(sum[i], fp4_rest(s.codes + SIZE * i, s.stride, x, b + i));
     exponent_bytes(s, x, b, exponents);
-#pragma GCC unroll 8
     for (int i = 0; i < PLUMB_CHUNK_BLOCKS; i++) {
         if (i == count) break;
         /* Takes the 12 of every weight back. */
@@ -160,11 +159,6 @@ __attribute__((noinline)) static __m256i block_of_rows(const uint8_t *codes, int
 /* Eight times it, and small products, fit 32 bits. */
 enum { ROOM = (1 << 28) - (1 << 23) };
 
-static bool needs_whole_sum(__m256i sum, const plumb_block_numbers *block) {
-    __m256i large = _mm256_cmpgt_epi32(_mm256_abs_epi32(sum), _mm256_set1_epi32(ROOM));
-    return block->rest || !_mm256_testz_si256(large, large);
-}
-
 /* D_b over the block's unit when the sums do not fit 32 bits or activations have a rest: exact in
  * double, since below 2^41 in units of 2^-18. */
 __attribute__((noinline)) static __m256 fp8_whole_sum(__m256i sum, const int32_t *small,
@@ -190,29 +184,64 @@ __attribute__((noinline)) static __m256 fp8_whole_sum(__m256i sum, const int32_t
     return plumb__round_avx2(whole);
 }
 
+/* Powers of eight blocks, over the sums' units, where the rows share their scales; false when one is no
+ * normal number. */
+static inline bool usual_powers(const uint8_t *scales, const plumb_chunk_numbers *numbers,
+                                float power[PLUMB_CHUNK_BLOCKS]) {
+    __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)scales));
+    __m256i outside =
+        _mm256_or_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(numbers->least), e),
+                        _mm256_cmpgt_epi32(e, _mm256_set1_epi32(numbers->most)));
+    __m256i field = _mm256_sub_epi32(plumb__load_avx2(numbers->field), _mm256_set1_epi32(3 << 23));
+    _mm256_storeu_ps(power, _mm256_castsi256_ps(
+                                _mm256_add_epi32(_mm256_slli_epi32(e, 23), field)));
+    return _mm256_testz_si256(outside, outside);
+}
+
+/* segment = fma(D_b, P_b, segment) for scales of any size. */
+__attribute__((noinline)) static __m256 unusual_chunk_fp8(plumb_chunk s, const plumb_row_avx2 *x,
+                                                          int64_t b, int64_t count,
+                                                          const __m256i *sum,
+                                                          const small_sums *small, __m256 segment) {
+    for (int64_t i = 0; i < count; i++) {
+        const plumb_block_numbers *block = &x->block[b + i];
+        __m256 d = fp8_whole_sum(sum[i], small[i], s.codes + PLUMB_BLOCK * i, s.stride, x, b + i);
+        d = _mm256_mul_ps(d, _mm256_set1_ps(plumb__power_of_two(block->shift - 18)));
+        segment = _mm256_fmadd_ps(d, shared_power(s.scales[i] + block->exponent), segment);
+    }
+    return segment;
+}
+
 static inline __m256 chunk_fp8(plumb_chunk s, const plumb_row_avx2 *x, int64_t b, int64_t count,
                                const uint8_t *next, const small_sums *small, __m256 segment) {
-    const plumb_block_numbers *block = x->block + b;
+    const plumb_chunk_numbers *numbers = x->fp8 + b / PLUMB_CHUNK_BLOCKS;
     __m256i sum[PLUMB_CHUNK_BLOCKS], most = _mm256_setzero_si256();
-    uint32_t rest = 0;
+    __m256 d[PLUMB_CHUNK_BLOCKS];
+    float power[PLUMB_CHUNK_BLOCKS];
+    uint32_t whole = numbers->rest_blocks;
     for (int i = 0; i < PLUMB_CHUNK_BLOCKS; i++) {
         if (i % 2 == 0) prefetch_lines(next + PLUMB_LANE_ROWS * PLUMB_BLOCK * i);
         sum[i] = block_of_rows(s.codes + PLUMB_BLOCK * i, s.stride,
                                x->high[PLUMB_ORDER_ROW] + (b + i) * PLUMB_BLOCK);
         most = _mm256_max_epu32(most, _mm256_abs_epi32(sum[i]));
-        rest |= block[i].rest;
+        if (i == count - 1) break;
     }
     most = _mm256_cmpgt_epi32(most, _mm256_set1_epi32(ROOM));
-    bool odd = rest || !_mm256_testz_si256(most, most);
-#pragma GCC unroll 8
+    if (!_mm256_testz_si256(most, most)) whole = (1u << count) - 1;
+    if (!usual_powers(s.scales, numbers, power))
+        return unusual_chunk_fp8(s, x, b, count, sum, small, segment);
     for (int i = 0; i < PLUMB_CHUNK_BLOCKS; i++) {
-        if (i == count) break;
-        __m256i whole = _mm256_add_epi32(_mm256_slli_epi32(sum[i], 3), plumb__load_avx2(small[i]));
-        __m256 d = _mm256_cvtepi32_ps(whole);
-        if (odd && needs_whole_sum(sum[i], &block[i]))
-            d = fp8_whole_sum(sum[i], small[i], s.codes + PLUMB_BLOCK * i, s.stride, x, b + i);
-        d = _mm256_mul_ps(d, _mm256_set1_ps(block[i].unit));
-        segment = _mm256_fmadd_ps(d, shared_power(s.scales[i] + block[i].exponent), segment);
+        d[i] = _mm256_cvtepi32_ps(
+            _mm256_add_epi32(_mm256_slli_epi32(sum[i], 3), plumb__load_avx2(small[i])));
+        if (i == count - 1) break;
+    }
+    for (; whole; whole &= whole - 1) {
+        int i = __builtin_ctz(whole);
+        d[i] = fp8_whole_sum(sum[i], small[i], s.codes + PLUMB_BLOCK * i, s.stride, x, b + i);
+    }
+    for (int i = 0; i < PLUMB_CHUNK_BLOCKS; i++) {
+        segment = _mm256_fmadd_ps(d[i], _mm256_set1_ps(power[i]), segment);
+        if (i == count - 1) break;
     }
     return segment;
 }

@@ -170,7 +170,6 @@ static bool quantize_block(const plumb_act *x, plumb_row_avx2 out, int64_t b) {
     store_lane_order(out.high[PLUMB_ORDER_LANE] + b * PLUMB_BLOCK, high);
     block_values eighths = split(value, 3, &numbers->digit_rest);
     numbers->twelve_sums = 12 * 8 * add_lanes(eighths);
-    numbers->unit = plumb__power_of_two(numbers->shift - 18);
     store_lane_order(out.eighth + b * PLUMB_BLOCK, eighths);
     store_digits(out, b, eighths);
     int64_t chunk = b / PLUMB_CHUNK_BLOCKS, place = b % PLUMB_CHUNK_BLOCKS;

@@ -50,7 +50,6 @@ typedef struct plumb_block_numbers {
     int32_t shift;
     uint32_t rest, digit_rest;      /* bit k: element k is not in high, not in eighth and digits */
     int32_t twelve_sums;            /* 12 times the sum of the values that have digits */
-    float unit;                     /* 2^(shift - 18): of an FP8 sum with its small weights */
 } plumb_block_numbers;
 
 /* A view of a row's arrays; `blocks` is rounded up to a whole chunk, padding is zero.  Digits lie in
