@@ -5,7 +5,7 @@
  * Nothing is summed across lanes, so an activation is a broadcast and a block sum is ready when its
  * last product is.  Both formats share the multiplication; what it leaves out (the rest of the
  * activations, small weights) is a few more products of the same kind. */
-#include "backend/cpu/kernels/quantized_avx2.h"
+#include "backend/cpu/kernels/weights_avx2.h"
 
 enum {
     PAIRS = PLUMB_BLOCK / 2, /* of k in a block */

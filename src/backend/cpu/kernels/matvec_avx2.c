@@ -4,7 +4,7 @@
  * ONE weight row.  A block's partial sums of eight rows are added and transposed in one tree, which
  * leaves a weight row in each lane, where the contract's chain of blocks runs.  What the vectors leave
  * out (the rest of the activations, small weights) is added one product at a time. */
-#include "backend/cpu/kernels/quantized_avx2.h"
+#include "backend/cpu/kernels/weights_avx2.h"
 
 /* Products of small weights with the 16-bit activations, by block and row: in units of 2^-9 times the
  * block's, below 2^23. */
