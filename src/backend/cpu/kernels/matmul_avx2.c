@@ -239,9 +239,8 @@ static uint32_t meeting_small(uint32_t rest, uint32_t small_pairs) {
 
 /* Adds the small weights' products to the sums of a tile, whose unit becomes 2^-3 of what it was.
  * Returns false, and changes nothing, when a sum may not fit. */
-__attribute__((noinline)) static bool merge_small(const block_panel *w,
-                                                  const int16_t *const high[TILE],
-                                                  tile_sums *sums) {
+static inline bool merge_small(const block_panel *w, const int16_t *const high[TILE],
+                               tile_sums *sums) {
     enum { ROOM = (1 << 28) - (1 << 23) }; /* small products add up to less than 2^26 */
     __m256i most = _mm256_setzero_si256();
     for (int t = 0; t < TILE; t++)
@@ -365,10 +364,13 @@ static inline void multiply_chunk(const panel *weights, const void *const *x, in
         const int16_t *high[TILE];
         for (int t = 0; t < TILE; t++)
             high[t] = (fp8 ? row[t].high[PLUMB_ORDER_LANE] : row[t].eighth) + (b + j) * PLUMB_BLOCK;
-        multiply(w, high, &products.block[j]);
-        if (!fp8 || !w->small_pairs) continue;
-        if (merge_small(w, high, &products.block[j])) products.merged |= 1u << j;
-        else products.unmerged |= 1u << j;
+        tile_sums sums_of_one;
+        multiply(w, high, &sums_of_one);
+        if (fp8 && w->small_pairs) {
+            if (merge_small(w, high, &sums_of_one)) products.merged |= 1u << j;
+            else products.unmerged |= 1u << j;
+        }
+        products.block[j] = sums_of_one;
     }
     for (int t = 0; t < n_x; t++) {
         const plumb_chunk_numbers *numbers =
