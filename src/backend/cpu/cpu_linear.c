@@ -45,8 +45,8 @@ typedef struct quantized_job {
     plumb_act *y;
 } quantized_job;
 
-/* Threads share columns in units that panels and scale tiles fit into. */
-enum { UNIT = 32 };
+/* Threads share columns in units that panels of weight rows are made of. */
+enum { UNIT = 16 };
 static int64_t units(int64_t columns) { return (columns + UNIT - 1) / UNIT; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -116,7 +116,8 @@ void plumb__cpu_linear(plumb_backend *b, const plumb_act *x, int64_t x_stride, i
 
 /* ---- Experts ---------------------------------------------------------------------------------
  * Slots are visited group by group; `place` is a slot's number in that order.  Four passes, each
- * over all groups at once so that a thread is never idle while another finishes an expert. */
+ * over all groups at once, so that threads wait for each other four times and not for every
+ * expert. */
 
 typedef struct experts_job {
     plumb_cpu_backend *cpu;
@@ -131,6 +132,7 @@ typedef struct experts_job {
     const void **t_rows;          /* [places] rows of t */
     plumb_act *y;                 /* [places][hidden] */
     int64_t *first;               /* [n_groups] first place of the group */
+    int64_t *slot;                /* [places] */
     const plumb_act **output;     /* [slots] where the slot's output lies */
     plumb_act *out;
 } experts_job;
@@ -138,20 +140,16 @@ typedef struct experts_job {
 typedef void (*group_part)(experts_job *job, int64_t group, int64_t begin, int64_t end,
                            void *scratch);
 
-/* Calls part for each group's share of units [begin, end) of columns, of which a group has `width`. */
-static void for_groups(experts_job *job, int64_t begin, int64_t end, int64_t width, int64_t k,
+/* Calls part for columns of units [begin, end) of every group: groups differ in rows and bytes, so a
+ * thread takes its share of each. */
+static void for_groups(experts_job *job, int64_t begin, int64_t end, int64_t columns, int64_t k,
                        int thread, group_part part) {
     const plumb_cpu_kernels *kernels = job->cpu->kernels;
     void *scratch = plumb__cpu_scratch(job->cpu, thread,
                                        kernels->linear_quantized_scratch(k, job->most_rows));
     if (!scratch) return;
-    int64_t per_group = units(width);
-    while (begin < end) {
-        int64_t group = begin / per_group, from = begin % per_group;
-        int64_t count = least(per_group - from, end - begin);
-        part(job, group, from * UNIT, least((from + count) * UNIT, width), scratch);
-        begin += count;
-    }
+    for (int64_t group = 0; group < job->n_groups; group++)
+        part(job, group, begin * UNIT, least(end * UNIT, columns), scratch);
 }
 
 static void gate_up_part(experts_job *job, int64_t group, int64_t begin, int64_t end,
@@ -185,21 +183,18 @@ static void down(void *arg, int64_t begin, int64_t end, int thread) {
     for_groups(job, begin, end, job->hidden, job->inter, thread, down_part);
 }
 
-/* Places of groups [begin, end): gated product times route weight, quantised for `down`. */
+/* Places [begin, end): gated product times route weight, quantised for `down`. */
 static void activate(void *arg, int64_t begin, int64_t end, int thread) {
     (void)thread;
     experts_job *job = arg;
     bool finite = true;
-    for (int64_t group = begin; group < end; group++)
-        for (int64_t i = 0; i < job->groups[group].count; i++) {
-            int64_t place = job->first[group] + i;
-            plumb_act *t = job->gate + place * job->inter;
-            job->cpu->kernels->swiglu(t, job->up + place * job->inter,
-                                      job->weights[job->groups[group].slots[i]], job->limit,
-                                      job->inter, t);
-            finite &= job->cpu->kernels->quantize_row(
-                t, job->inter, quantized_row(job->cpu, job->t, job->inter, place));
-        }
+    for (int64_t place = begin; place < end; place++) {
+        plumb_act *t = job->gate + place * job->inter;
+        job->cpu->kernels->swiglu(t, job->up + place * job->inter, job->weights[job->slot[place]],
+                                  job->limit, job->inter, t);
+        finite &= job->cpu->kernels->quantize_row(
+            t, job->inter, quantized_row(job->cpu, job->t, job->inter, place));
+    }
     if (!finite) plumb__cpu_fault(job->cpu, PLUMB_ERROR_VALUE);
 }
 
@@ -221,16 +216,18 @@ static bool plan_experts(experts_job *job, const plumb_quantized *x, int64_t row
     job->t = plumb__cpu_work_buffer(cpu, PLUMB_WORK_QUANTIZED,
                                     plumb__cpu_quantized_bytes(cpu, slots, job->inter));
     job->y = plumb__cpu_work_buffer(cpu, PLUMB_WORK_OUTPUT, slots * job->hidden * act);
-    job->first = plumb__cpu_work_buffer(cpu, PLUMB_WORK_PLACES, (job->n_groups + slots) * 8);
+    job->first = plumb__cpu_work_buffer(cpu, PLUMB_WORK_PLACES, (job->n_groups + 2 * slots) * 8);
     if (!job->x || !job->gate || !job->up || !job->t || !job->y || !job->first) return false;
     job->t_rows = job->x + slots;
-    job->output = (const plumb_act **)(void *)(job->first + job->n_groups);
+    job->slot = job->first + job->n_groups;
+    job->output = (const plumb_act **)(void *)(job->slot + slots);
     int64_t place = 0;
     for (int64_t g = 0; g < job->n_groups; g++) {
         job->first[g] = place;
         if (job->groups[g].count > job->most_rows) job->most_rows = job->groups[g].count;
         for (int64_t i = 0; i < job->groups[g].count; i++, place++) {
             int64_t slot = job->groups[g].slots[i];
+            job->slot[place] = slot;
             job->x[place] = quantized_row(cpu, x, job->hidden, slot / job->slots_per_row);
             job->t_rows[place] = quantized_row(cpu, job->t, job->inter, place);
             job->output[slot] = job->y + place * job->hidden;
@@ -248,10 +245,9 @@ void plumb__cpu_experts(plumb_backend *b, const plumb_quantized *x,
                        .out = out};
     if (!plan_experts(&job, x, rows)) return;
     plumb_pool *pool = job.cpu->pool;
-    plumb__pool_run(pool, n_groups * units(job.inter), plumb__cpu_grain(UNIT * job.hidden), gate_up,
-                    &job);
-    plumb__pool_run(pool, n_groups, plumb__cpu_grain(8 * job.inter), activate, &job);
-    plumb__pool_run(pool, n_groups * units(job.hidden), plumb__cpu_grain(UNIT * job.inter), down,
-                    &job);
+    int64_t slots = rows * slots_per_row, step = UNIT * slots;
+    plumb__pool_run(pool, units(job.inter), plumb__cpu_grain(step * job.hidden), gate_up, &job);
+    plumb__pool_run(pool, slots, plumb__cpu_grain(8 * job.inter), activate, &job);
+    plumb__pool_run(pool, units(job.hidden), plumb__cpu_grain(step * job.inter), down, &job);
     plumb__pool_run(pool, rows, plumb__cpu_grain(slots_per_row * job.hidden), add_outputs, &job);
 }

@@ -28,12 +28,12 @@ static bool store(__m256 result, int64_t n, plumb_act *y) {
 }
 
 static bool one_by_one(const void *const *x, int64_t rows, const plumb_matrix *w, int64_t n,
-                       int64_t count, plumb_act *y, int64_t y_stride, void *scratch) {
+                       int64_t count, bool last, plumb_act *y, int64_t y_stride, void *scratch) {
     bool finite = true;
     for (int64_t r = 0; r < rows; r++) {
         __m256 result;
         plumb_row_avx2 row = plumb__row_view_avx2(x[r], w->k);
-        plumb__matvec_avx2(&row, w, n, count, scratch, &result);
+        plumb__matvec_avx2(&row, w, n, count, last || r + 1 < rows, scratch, &result);
         finite &= store(result, count, y + r * y_stride);
     }
     return finite;
@@ -63,8 +63,10 @@ bool plumb__linear_quantized_avx2(const void *const *x, int64_t rows, const plum
         for (int64_t n = begin, count; n < end; n += count) {
             /* Up to the next multiple of the step: a step never crosses a 32-row scale tile. */
             count = least(step - n % step, end - n);
-            finite &= (n_rows < MANY ? one_by_one : together)(
-                x + first, n_rows, w, n, count, y + first * y_stride + n, y_stride, scratch);
+            plumb_act *out = y + first * y_stride + n;
+            finite &= n_rows < MANY ? one_by_one(x + first, n_rows, w, n, count, n + count == end,
+                                                 out, y_stride, scratch)
+                                    : together(x + first, n_rows, w, n, count, out, y_stride, scratch);
         }
     }
     return finite;

@@ -260,14 +260,15 @@ static void add_small(const plumb_row_avx2 *x, int64_t blocks, const plumb_small
 /* ---- All blocks ------------------------------------------------------------------------------ */
 
 static inline __m256 eight_rows(const plumb_row_avx2 *x, const plumb_matrix *w, int64_t n,
-                                int64_t rows, const small_sums *small, bool fp8) {
+                                int64_t rows, bool last, const small_sums *small, bool fp8) {
     int64_t blocks = w->k / PLUMB_BLOCK, size = fp8 ? PLUMB_BLOCK : PLUMB_BLOCK / 2;
     __m256 total = _mm256_setzero_ps(), segment = _mm256_setzero_ps();
     plumb_padded_chunk padded;
     for (int64_t b = 0; b < blocks; b += PLUMB_CHUNK_BLOCKS) {
         int64_t count = blocks - b < PLUMB_CHUNK_BLOCKS ? blocks - b : PLUMB_CHUNK_BLOCKS;
         plumb_chunk s = plumb__find_chunk_avx2(w, n, rows, b, count, &padded);
-        const uint8_t *next = (const uint8_t *)w->codes + (n + rows) * blocks * size +
+        /* The last rows fetch themselves, which costs nothing. */
+        const uint8_t *next = (const uint8_t *)w->codes + (last ? n : n + rows) * blocks * size +
                               PLUMB_LANE_ROWS * b * size;
         segment = fp8 ? chunk_fp8(s, x, b, count, next, small + b, segment)
                       : chunk_fp4(s, x, b, count, next, segment);
@@ -295,11 +296,11 @@ static void sum_small(const plumb_row_avx2 *x, const plumb_matrix *w, int64_t n,
 }
 
 void plumb__matvec_avx2(const plumb_row_avx2 *x, const plumb_matrix *w, int64_t n, int64_t rows,
-                        void *scratch, __m256 *result) {
+                        bool last, void *scratch, __m256 *result) {
     if (w->type == PLUMB_MATRIX_FP4) {
-        *result = eight_rows(x, w, n, rows, NULL, false);
+        *result = eight_rows(x, w, n, rows, last, NULL, false);
         return;
     }
     sum_small(x, w, n, rows, scratch);
-    *result = eight_rows(x, w, n, rows, scratch, true);
+    *result = eight_rows(x, w, n, rows, last, scratch, true);
 }

@@ -108,10 +108,11 @@ int64_t plumb__find_small_avx2(const plumb_matrix *w, int64_t n, int64_t rows,
 /* ---- Products -------------------------------------------------------------------------------- */
 
 /* One activation row times weight rows n .. n+rows-1, at most eight and within one 32-row scale
- * tile: lane i of *result is weight row n + i.  scratch: plumb__matvec_scratch_avx2(k). */
+ * tile: lane i of *result is weight row n + i.  last: the caller does not go on with the rows behind
+ * them.  scratch: plumb__matvec_scratch_avx2(k). */
 int64_t plumb__matvec_scratch_avx2(int64_t k);
 void plumb__matvec_avx2(const plumb_row_avx2 *x, const plumb_matrix *w, int64_t n, int64_t rows,
-                        void *scratch, __m256 *result);
+                        bool last, void *scratch, __m256 *result);
 
 /* The same for sixteen weight rows, of which `rows` exist, and many activation rows:
  * sums[i] = {weight rows 0..7, 8..15} of x[i].  scratch: plumb__matmul_scratch_avx2(). */
