@@ -227,6 +227,16 @@ static inline void add_scaled(__m256i sum, int32_t exponent, __m256d whole[2]) {
     whole[1] = _mm256_fmadd_pd(_mm256_cvtepi32_pd(_mm256_extracti128_si256(sum, 1)), u, whole[1]);
 }
 
+/* Adds the products of small weights with 16-bit activations. */
+static void add_small_pairs(const block_panel *w, const int16_t *high, __m256i sum[HALVES]) {
+    for (uint32_t pairs = w->small_pairs; pairs; pairs &= pairs - 1) {
+        int p = __builtin_ctz(pairs);
+        __m256i a = pair_at(high + 2 * p);
+        for (int h = 0; h < HALVES; h++)
+            sum[h] = _mm256_add_epi32(sum[h], _mm256_madd_epi16(w->small[p][h], a));
+    }
+}
+
 /* Of a block's rest, the elements that meet a small weight. */
 static uint32_t meeting_small(uint32_t rest, uint32_t small_pairs) {
     uint32_t met = 0;
@@ -237,27 +247,33 @@ static uint32_t meeting_small(uint32_t rest, uint32_t small_pairs) {
     return met;
 }
 
-/* Adds the small weights' products to the sums of a tile, whose unit becomes 2^-3 of what it was.
- * Returns false, and changes nothing, when a sum may not fit. */
-static inline bool merge_small(const block_panel *w, const int16_t *const high[TILE],
-                               tile_sums *sums) {
+/* Adds the small weights' products to those rows of a tile whose sums have room for three more bits, which
+ * makes their unit 2^-3 of what it was.  Returns a bit for each such row. */
+static inline uint32_t merge_small(const block_panel *w, const int16_t *const high[TILE],
+                                   tile_sums *sums) {
     enum { ROOM = (1 << 28) - (1 << 23) }; /* small products add up to less than 2^26 */
-    __m256i most = _mm256_setzero_si256();
-    for (int t = 0; t < TILE; t++)
-        for (int h = 0; h < HALVES; h++)
-            most = _mm256_max_epu32(most, _mm256_abs_epi32(sums->sum[t][h]));
-    most = _mm256_cmpgt_epi32(most, _mm256_set1_epi32(ROOM));
-    if (!_mm256_testz_si256(most, most)) return false;
+    uint32_t merged = 0;
     tile_sums eighths;
-    for (int t = 0; t < TILE; t++)
+    for (int t = 0; t < TILE; t++) {
+        __m256i most = _mm256_max_epu32(_mm256_abs_epi32(sums->sum[t][0]),
+                                        _mm256_abs_epi32(sums->sum[t][1]));
+        most = _mm256_cmpgt_epi32(most, _mm256_set1_epi32(ROOM));
+        merged |= (uint32_t)_mm256_testz_si256(most, most) << t;
         for (int h = 0; h < HALVES; h++)
             eighths.sum[t][h] = _mm256_slli_epi32(sums->sum[t][h], 3);
+    }
     for (uint32_t pairs = w->small_pairs; pairs; pairs &= pairs - 1) {
         int p = __builtin_ctz(pairs);
         add_pair(w->small[p], high, p, &eighths);
     }
-    *sums = eighths;
-    return true;
+    for (int t = 0; t < TILE; t++)
+        if (merged >> t & 1) memcpy(sums->sum[t], eighths.sum[t], sizeof eighths.sum[t]);
+    return merged;
+}
+
+static inline void add_scaled_halves(const __m256i sum[HALVES], int32_t exponent,
+                                     __m256d whole[HALVES][2]) {
+    for (int h = 0; h < HALVES; h++) add_scaled(sum[h], exponent, whole[h]);
 }
 
 /* D_b of both halves with what the vectors left out, in units of 2^unit: below 2^41 in units of 2^-18,
@@ -265,37 +281,38 @@ static inline bool merge_small(const block_panel *w, const int16_t *const high[T
 __attribute__((noinline)) static void whole_sums(const block_panel *w, const __m256i sum[HALVES],
                                                  bool merged, const plumb_row_avx2 *x, int64_t b,
                                                  bool fp8, int32_t unit, __m256 d[HALVES]) {
+    const __m256i zero = _mm256_setzero_si256();
     const int32_t *value = x->value + b * PLUMB_BLOCK;
-    const int32_t of_value = fp8 ? -15 : -10, of_high = of_value + (fp8 ? x->block[b].shift : 3);
+    const int32_t of_value = (fp8 ? -15 : -10) - unit;
+    const int32_t of_high = of_value + (fp8 ? x->block[b].shift : 3);
     uint32_t rest = fp8 ? x->block[b].rest : x->block[b].digit_rest;
-    __m256i of_rest[HALVES] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    __m256i of_small[HALVES] = {of_rest[0], of_rest[0]}, of_both[HALVES] = {of_rest[0], of_rest[0]};
-    add_elements(w->weight, rest, value, of_rest);
-    uint32_t pairs = merged ? 0 : w->small_pairs;
-    for (; pairs; pairs &= pairs - 1) {
-        int p = __builtin_ctz(pairs);
-        __m256i a = pair_at(x->high[PLUMB_ORDER_LANE] + b * PLUMB_BLOCK + 2 * p);
-        for (int h = 0; h < HALVES; h++)
-            of_small[h] = _mm256_add_epi32(of_small[h], _mm256_madd_epi16(w->small[p][h], a));
+    uint32_t met = w->small_pairs ? meeting_small(rest, w->small_pairs) : 0;
+    __m256d whole[HALVES][2] = {{_mm256_setzero_pd(), _mm256_setzero_pd()},
+                                {_mm256_setzero_pd(), _mm256_setzero_pd()}};
+    add_scaled_halves(sum, merged ? of_high - 3 : of_high, whole);
+    if (rest) {
+        __m256i of_rest[HALVES] = {zero, zero};
+        add_elements(w->weight, rest, value, of_rest);
+        add_scaled_halves(of_rest, of_value, whole);
     }
-    add_elements(w->small, meeting_small(rest, w->small_pairs), value, of_both);
-    for (int h = 0; h < HALVES; h++) {
-        __m256d whole[2] = {_mm256_setzero_pd(), _mm256_setzero_pd()};
-        add_scaled(sum[h], of_high - (merged ? 3 : 0) - unit, whole);
-        add_scaled(of_rest[h], of_value - unit, whole);
-        if (w->small_pairs) {
-            add_scaled(of_small[h], of_high - 3 - unit, whole);
-            add_scaled(of_both[h], of_value - 3 - unit, whole);
-        }
-        d[h] = plumb__round_avx2(whole);
+    if (w->small_pairs && !merged) {
+        __m256i of_small[HALVES] = {zero, zero};
+        add_small_pairs(w, x->high[PLUMB_ORDER_LANE] + b * PLUMB_BLOCK, of_small);
+        add_scaled_halves(of_small, of_high - 3, whole);
     }
+    if (met) {
+        __m256i of_both[HALVES] = {zero, zero};
+        add_elements(w->small, met, value, of_both);
+        add_scaled_halves(of_both, of_value - 3, whole);
+    }
+    for (int h = 0; h < HALVES; h++) d[h] = plumb__round_avx2(whole[h]);
 }
 
 /* The products of a chunk with TILE activation rows. */
 typedef struct chunk_sums {
     tile_sums block[PLUMB_CHUNK_BLOCKS];
-    uint32_t merged;                /* bit j: block j has its small weights' products */
-    uint32_t unmerged;              /* bit j: block j has small weights, but not their products */
+    /* Bit j of row t: block j has small weights, and their products are in the sums, or are not. */
+    uint32_t merged[TILE], unmerged[TILE];
 } chunk_sums;
 
 /* segment = fma(D_b, P_b, segment) over the blocks, for scales of any size. */
@@ -305,7 +322,7 @@ static void add_unusual(const panel *weights, const chunk_sums *sums, int t,
     for (int64_t j = 0; j < count; j++) {
         const block_panel *w = &weights->block[j];
         __m256 d[HALVES];
-        whole_sums(w, sums->block[j].sum[t], sums->merged >> j & 1, x, b + j, fp8, 0, d);
+        whole_sums(w, sums->block[j].sum[t], sums->merged[t] >> j & 1, x, b + j, fp8, 0, d);
         for (int h = 0; h < HALVES; h++) {
             __m256i biased = _mm256_add_epi32(_mm256_srli_epi32(w->exponent[h], 23),
                                               _mm256_set1_epi32(x->block[b + j].exponent));
@@ -322,9 +339,9 @@ static inline void add_usual(const panel *weights, const chunk_sums *sums, int t
     __m256 d[PLUMB_CHUNK_BLOCKS][HALVES];
     for (int64_t j = 0; j < count; j++)
         for (int h = 0; h < HALVES; h++) d[j][h] = _mm256_cvtepi32_ps(sums->block[j].sum[t][h]);
-    for (uint32_t left = numbers->rest_blocks | sums->unmerged; left; left &= left - 1) {
+    for (uint32_t left = numbers->rest_blocks | sums->unmerged[t]; left; left &= left - 1) {
         int j = __builtin_ctz(left);
-        bool merged = sums->merged >> j & 1;
+        bool merged = sums->merged[t] >> j & 1;
         int32_t of_high = fp8 ? x->block[b + j].shift - 15 : 3 - 10;
         whole_sums(&weights->block[j], sums->block[j].sum[t], merged, x, b + j, fp8,
                    of_high - (merged ? 3 : 0), d[j]);
@@ -332,7 +349,7 @@ static inline void add_usual(const panel *weights, const chunk_sums *sums, int t
     __m256 s0 = segment[0], s1 = segment[1];
     for (int64_t j = 0; j < count; j++) {
         const __m256i *exponent = weights->block[j].exponent;
-        int32_t lower = (int32_t)(sums->merged >> j & 1) * (3 * (1 << 23));
+        int32_t lower = (int32_t)(sums->merged[t] >> j & 1) * (3 * (1 << 23));
         const __m256i field = _mm256_set1_epi32(numbers->field[j] - lower);
         s0 = _mm256_fmadd_ps(d[j][0], _mm256_castsi256_ps(_mm256_add_epi32(exponent[0], field)), s0);
         s1 = _mm256_fmadd_ps(d[j][1], _mm256_castsi256_ps(_mm256_add_epi32(exponent[1], field)), s1);
@@ -356,7 +373,8 @@ static inline void multiply_chunk(const panel *weights, const void *const *x, in
                                   plumb_panel_sums *sums) {
     plumb_row_avx2 row[TILE];
     chunk_sums products;
-    products.merged = products.unmerged = 0;
+    memset(products.merged, 0, sizeof products.merged);
+    memset(products.unmerged, 0, sizeof products.unmerged);
     for (int64_t t = 0; t < TILE; t++) /* missing rows repeat the last; their sums are not used */
         row[t] = plumb__row_view_avx2(x[t < n_x ? t : n_x - 1], k);
     for (int64_t j = 0; j < count; j++) {
@@ -367,8 +385,11 @@ static inline void multiply_chunk(const panel *weights, const void *const *x, in
         tile_sums sums_of_one;
         multiply(w, high, &sums_of_one);
         if (fp8 && w->small_pairs) {
-            if (merge_small(w, high, &sums_of_one)) products.merged |= 1u << j;
-            else products.unmerged |= 1u << j;
+            uint32_t merged = merge_small(w, high, &sums_of_one);
+            for (int t = 0; t < TILE; t++) {
+                products.merged[t] |= (merged >> t & 1) << j;
+                products.unmerged[t] |= (~merged >> t & 1) << j;
+            }
         }
         products.block[j] = sums_of_one;
     }

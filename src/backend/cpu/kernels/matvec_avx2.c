@@ -184,6 +184,16 @@ __attribute__((noinline)) static __m256 fp8_whole_sum(__m256i sum, const int32_t
     return plumb__round_avx2(whole);
 }
 
+/* A bit for each block with a sum that has no room. */
+static uint32_t large_sums(const __m256i *sum, int64_t count) {
+    uint32_t bits = 0;
+    for (int64_t i = 0; i < count; i++) {
+        __m256i large = _mm256_cmpgt_epi32(_mm256_abs_epi32(sum[i]), _mm256_set1_epi32(ROOM));
+        bits |= (uint32_t)!_mm256_testz_si256(large, large) << i;
+    }
+    return bits;
+}
+
 /* Powers of eight blocks, over the sums' units, where the rows share their scales; false when one is no
  * normal number. */
 static inline bool usual_powers(const uint8_t *scales, const plumb_chunk_numbers *numbers,
@@ -227,7 +237,7 @@ static inline __m256 chunk_fp8(plumb_chunk s, const plumb_row_avx2 *x, int64_t b
         if (i == count - 1) break;
     }
     most = _mm256_cmpgt_epi32(most, _mm256_set1_epi32(ROOM));
-    if (!_mm256_testz_si256(most, most)) whole = (1u << count) - 1;
+    if (!_mm256_testz_si256(most, most)) whole |= large_sums(sum, count);
     if (!usual_powers(s.scales, numbers, power))
         return unusual_chunk_fp8(s, x, b, count, sum, small, segment);
     for (int i = 0; i < PLUMB_CHUNK_BLOCKS; i++) {
