@@ -99,12 +99,13 @@ int cli_run_logits(const cli_options *options) {
         cli_complain(options, "needs --tokens-file IDS and --out FILE");
         return CLI_USAGE;
     }
+    plumb_error err = {0};
+    if (cli_new_file_check(options->out, &err) != PLUMB_OK) return cli_report(options, &err);
     cli_runtime runtime;
     int status = cli_runtime_open(options, false, &runtime);
     if (status != CLI_OK) return status;
     runtime.progress.started = cli_seconds();
     plumb_tokens tokens = {0};
-    plumb_error err = {0};
     rows r = {0};
     plumb_status written = write_logits(&runtime, &tokens, &r, &err);
     cli_progress_clear(&runtime.progress);

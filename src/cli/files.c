@@ -90,6 +90,13 @@ plumb_status cli_parse_ids(const char *text, size_t size, const char *source, in
     return PLUMB_OK;
 }
 
+/* What is printed would go to the old file, which has no name any more once the new one has its. */
+static bool takes_standard_output(const struct stat *file) {
+    struct stat output;
+    return fstat(STDOUT_FILENO, &output) == 0 && output.st_dev == file->st_dev &&
+           output.st_ino == file->st_ino;
+}
+
 /* The name to write under: a symbolic link stays and the file that it leads to is replaced. */
 static plumb_status resolve(const char *path, char **resolved, plumb_error *err) {
     struct stat info;
@@ -103,11 +110,22 @@ static plumb_status resolve(const char *path, char **resolved, plumb_error *err)
         *resolved = strdup(path);
         if (*resolved == NULL) return plumb__fail_memory(err, path, strlen(path) + 1);
     }
-    if (!there || S_ISREG(info.st_mode)) return PLUMB_OK;
+    const char *found = NULL;
+    if (there && !S_ISREG(info.st_mode))
+        found = "something that is no plain file";
+    else if (there && takes_standard_output(&info))
+        found = "the file that standard output goes to";
+    if (found == NULL) return PLUMB_OK;
     free(*resolved);
     *resolved = NULL;
-    return plumb__fail(err, PLUMB_ERROR_IO, path, NULL, -1, "something that is no plain file",
-                       "a new file or one to replace");
+    return plumb__fail(err, PLUMB_ERROR_IO, path, NULL, -1, found, "a new file or one to replace");
+}
+
+plumb_status cli_new_file_check(const char *path, plumb_error *err) {
+    char *resolved = NULL;
+    plumb_status status = resolve(path, &resolved, err);
+    free(resolved);
+    return status;
 }
 
 plumb_status cli_new_file_open(const char *path, cli_new_file *file, plumb_error *err) {

@@ -28,8 +28,11 @@ typedef struct cli_new_file {
     char *path, *temporary;
 } cli_new_file;
 
-/* A symbolic link is followed, so that it stays and its file is replaced.  Refuses what exists and
- * is not a regular file: the final rename would replace a device. */
+/* Refuses a path that cannot be meant; commands ask before their work, which may take hours.  What
+ * exists and is not a regular file: the final rename would replace a device.  The file that standard
+ * output goes to: what is printed would be lost with it. */
+PLUMB_MUST_CHECK plumb_status cli_new_file_check(const char *path, plumb_error *err);
+/* Checks the same.  A symbolic link is followed, so that it stays and its file is replaced. */
 PLUMB_MUST_CHECK plumb_status cli_new_file_open(const char *path, cli_new_file *file,
                                                 plumb_error *err);
 /* Makes the file appear under its name; on failure nothing is left behind. */
