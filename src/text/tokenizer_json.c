@@ -341,6 +341,17 @@ static void read_model(plumb__json_reader *r, plumb__tokenizer_json *file) {
     require_properties(r, "model", names, seen, 1u << 0 | 1u << 8 | 1u << 9);
 }
 
+/* Another kind of file (config.json, an index of shards) shows at its first property; to call that
+ * one unknown would not say what is wrong. */
+static void expect_tokenizer(plumb__json_reader *r, plumb__slice first_key,
+                             const char *const *names) {
+    for (int i = 0; names[i]; i++)
+        if (plumb__slice_is(first_key, names[i])) return;
+    plumb__json_refuse(r, "tokenizer",
+                       plumb__format("a file that begins with property %s", quote(first_key).s).s,
+                       "a tokenizer.json, or the folder that holds one");
+}
+
 static void read_top(plumb__json_reader *r, plumb__tokenizer_json *file) {
     static const char *const names[] = {
         "version",       "truncation",     "padding", "added_tokens", "normalizer",
@@ -349,6 +360,7 @@ static void read_top(plumb__json_reader *r, plumb__tokenizer_json *file) {
     int which;
     plumb__slice key;
     for (bool first = true; plumb__json_member(r, "tokenizer", &first, &key);) {
+        if (seen == 0) expect_tokenizer(r, key, names);
         if (!note_property(r, "tokenizer", key, names, &seen, &which)) return;
         switch (which) {
         case 0: expect_string(r, "version", "1.0"); break;

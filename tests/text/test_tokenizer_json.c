@@ -235,6 +235,30 @@ static char *demo_bytes(size_t *size) {
     return bytes;
 }
 
+/* Files of other kinds beside which a tokenizer.json lies, and one that is almost a tokenizer. */
+static void other_kinds(void) {
+    static const struct {
+        const char *text, *found, *expected;
+        int64_t offset;
+    } files[] = {
+        {"{\"architectures\": [], \"version\": \"1.0\"}",
+         "a file that begins with property \"architectures\"",
+         "a tokenizer.json, or the folder that holds one", 17},
+        {"{\"version\": \"1.0\", \"architectures\": []}", "unknown property \"architectures\"",
+         "only properties that the tokenizer honours", 35},
+        {"{}", "nothing", "property \"added_tokens\"", 2},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        plumb_error err;
+        plumb_status status = open_bytes(files[i].text, strlen(files[i].text), &err);
+        T_CHECK(status == PLUMB_ERROR_FORMAT && !strcmp(err.field, "tokenizer") &&
+                    !strcmp(err.found, files[i].found) &&
+                    !strcmp(err.expected, files[i].expected) && err.offset == files[i].offset,
+                "%s: %s at %lld: found %s, expected %s", files[i].text, err.field,
+                (long long)err.offset, err.found, err.expected);
+    }
+}
+
 /* A cut file never opens, wherever it is cut; nor does one with something behind it. */
 static void truncated(void) {
     size_t size;
@@ -314,6 +338,6 @@ static void irregular_files(void) {
     }
 }
 
-T_MAIN({"mutated", mutated}, {"malformed", malformed}, {"truncated", truncated},
-       {"flipped_bytes", flipped_bytes}, {"absent", absent},
+T_MAIN({"mutated", mutated}, {"malformed", malformed}, {"other_kinds", other_kinds},
+       {"truncated", truncated}, {"flipped_bytes", flipped_bytes}, {"absent", absent},
        {"irregular_files", irregular_files})
