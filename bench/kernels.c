@@ -300,7 +300,7 @@ int main(int argc, char **argv) {
         {"seconds", BENCH_SECONDS, &b.seconds, "to measure each line for (1)"},
         {"only", BENCH_TEXT, &b.only, "lines whose op, weights or shape contain it"},
         {"peer", BENCH_TEXT, &b.peer_folder, "folder with ggml's libraries (scripts/fetch-peer)"},
-        {"level", BENCH_TEXT, &b.level, "instructions: portable, avx2, avx512, avx512_bf16 (the best)"},
+        {"level", BENCH_LEVEL, &b.level, "kernels to use, of those this machine has"},
         {"sweep", BENCH_COUNT, &sweep_megabytes, "megabytes of weights, many times the caches (256)"},
         {"csv", BENCH_FLAG, &b.csv, "comma separated"},
     };

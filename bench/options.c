@@ -1,16 +1,27 @@
 #include "options.h"
 
+#include "backend/cpu/kernels/kernels.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static void print_levels(void) {
+    const plumb_cpu_kernels *levels[PLUMB_MAX_LEVELS];
+    int n = plumb__cpu_kernel_levels(levels);
+    for (int i = 0; i < n; i++) printf("%s%s", i > 0 ? ", " : ": ", levels[i]->level);
+    printf(" (%s)", levels[0]->level);
+}
+
 static void print_help(const char *program, const bench_option *options, int n) {
-    static const char *const value[] = {"", " TEXT", " SECONDS", " N", " N,N,..."};
+    static const char *const value[] = {"", " TEXT", " LEVEL", " SECONDS", " N", " N,N,..."};
     printf("usage: %s [options]\n", program);
     for (int i = 0; i < n; i++) {
         char name[64];
         (void)snprintf(name, sizeof name, "--%s%s", options[i].name, value[options[i].kind]);
-        printf("  %-26s %s\n", name, options[i].help);
+        printf("  %-26s %s", name, options[i].help);
+        if (options[i].kind == BENCH_LEVEL) print_levels();
+        printf("\n");
     }
 }
 
@@ -38,7 +49,8 @@ static bool parse_value(const bench_option *option, const char *text) {
     double *seconds = option->target;
     switch (option->kind) {
     case BENCH_FLAG: return false;
-    case BENCH_TEXT: *(const char **)option->target = text; return true;
+    case BENCH_TEXT:
+    case BENCH_LEVEL: *(const char **)option->target = text; return true;
     case BENCH_SECONDS: *seconds = strtod(text, &stop); return !*stop && *seconds > 0;
     case BENCH_COUNT: return parse_count(text, &end, option->target) && !*end;
     case BENCH_LIST: return parse_list(text, option->target);

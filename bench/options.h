@@ -14,6 +14,7 @@ typedef struct bench_list {
 typedef enum bench_option_kind {
     BENCH_FLAG,   /* bool; takes no value */
     BENCH_TEXT,   /* const char * */
+    BENCH_LEVEL,  /* the same; help adds the kernel levels of this machine, the best first */
     BENCH_SECONDS,/* double > 0 */
     BENCH_COUNT,  /* int64_t >= 0 */
     BENCH_LIST    /* bench_list of counts, separated by commas */

@@ -243,7 +243,7 @@ int main(int argc, char **argv) {
         {"layers", BENCH_LIST, &s.layers, "of the released forty, to decode through (all)"},
         {"prefill-layers", BENCH_LIST, &s.prefill_layers, "to run the prompt through (20,21)"},
         {"experts", BENCH_COUNT, &s.experts, "different ones in memory (48)"},
-        {"level", BENCH_TEXT, &s.level, "instructions: portable, avx2, avx512, avx512_bf16 (the best)"},
+        {"level", BENCH_LEVEL, &s.level, "kernels to use, of those this machine has"},
         {"csv", BENCH_FLAG, &s.csv, "comma separated"},
     };
     int status;
