@@ -27,9 +27,9 @@ static inline lanes load_e4m3(const uint8_t *codes) {
 }
 
 static inline lanes load_fp8(const uint8_t *codes, uint8_t scale_code) {
-    /* 256 times the scale, at its largest in two steps. */
-    int32_t exponent = (int32_t)scale_code - 127 + 8;
-    const __m256 scale = _mm256_set1_ps(plumb__power_of_two(exponent > 127 ? 127 : exponent));
+    /* 256 times the scale, at its largest in two steps; the smallest one, 2^-127, counts as zero. */
+    int32_t exponent = (int32_t)scale_code - 127 + 8, first = exponent > 127 ? 127 : exponent;
+    const __m256 scale = _mm256_set1_ps(scale_code == 0 ? 0.0f : plumb__power_of_two(first));
     lanes out = load_e4m3(codes);
     for (int i = 0; i < 4; i++) out.v[i] = _mm256_mul_ps(out.v[i], scale);
     if (exponent > 127) {
