@@ -41,8 +41,16 @@ static plumb_quantized *quantised_rows(plumb_backend *b, int64_t rows, int64_t k
 static uint64_t linear_fp8(plumb_backend *b, int64_t rows) {
     plumb_matrix w = quantised_matrix(PLUMB_MATRIX_FP8, 200, HIDDEN);
     plumb_act *y = arena_block(rows * w.n, sizeof *y);
-    b->ops->linear_quantized(b, quantised_rows(b, rows, HIDDEN), rows, &w, y);
-    return hash_of(y, rows * w.n * 2);
+    plumb_quantized *x = quantised_rows(b, rows, HIDDEN);
+    b->ops->linear_quantized(b, x, rows, &w, y);
+    uint64_t hash = hash_of(y, rows * w.n * 2);
+    int64_t bytes;
+    void *notes = b->ops->prepare(b, &w, &bytes);
+    w.prepared = notes;
+    b->ops->linear_quantized(b, x, rows, &w, y);
+    T_CHECK(hash_of(y, rows * w.n * 2) == hash, "notes change a result");
+    b->ops->release(b, notes);
+    return hash;
 }
 
 static uint64_t linear_fp4(plumb_backend *b, int64_t rows) {
