@@ -198,6 +198,35 @@ static void check_cancelling(const plumb_cpu_kernels *level) {
 }
 static void cancelling(void) { for_each_level(check_cancelling, 11); }
 
+/* ---- Segments that cancel ---------------------------------------------------------------------------
+ * The second segment takes back what the first one is, to the bit, and leaves the third: if they were
+ * one sum, its roundings would be left too. */
+
+static void check_segments(const plumb_cpu_kernels *level) {
+    enum { SEGMENT = 1024, N = 17, ROWS = 4 };
+    for (int round = 0; round < 24; round++) {
+        plumb_matrix_type type = round % 2 ? PLUMB_MATRIX_FP8 : PLUMB_MATRIX_FP4;
+        int64_t k = 2 * SEGMENT + PLUMB_BLOCK * arena_between(0, 12), rows = round % 4 < 2 ? 1 : ROWS;
+        plumb_act *x = arena_block(ROWS * k, sizeof *x);
+        arena_acts(x, ROWS * k, ARENA_PLAIN);
+        plumb_matrix w = empty_matrix(type, N, k);
+        for (int64_t n = 0; n < N; n++)
+            for (int64_t i = 0; i < k; i++) {
+                if (i >= 2 * SEGMENT) *scale_of(&w, n, i / PLUMB_BLOCK) = 100;
+                if (i >= SEGMENT && i < 2 * SEGMENT) continue;
+                uint8_t code = any_code();
+                set_code(&w, n, i, code);
+                if (i < SEGMENT) set_code(&w, n, SEGMENT + i, code);
+            }
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t i = 0; i < SEGMENT; i++)
+                x[r * k + SEGMENT + i] = x[r * k + i] ^ 0x8000;
+        compare(level, x, rows, rows, w, 0, N);
+        finish_round(level);
+    }
+}
+static void segments(void) { for_each_level(check_segments, 16); }
+
 /* ---- Rows and columns around the sizes of tiles -----------------------------------------------------
  */
 
@@ -218,13 +247,18 @@ static void check_shapes(const plumb_cpu_kernels *level) {
 static void shapes(void) { for_each_level(check_shapes, 12); }
 
 /* ---- Exponents at the ends of the range -------------------------------------------------------------
- * Powers of activations and of weights, each at every place of its range, in a whole chunk of blocks:
- * everywhere, or in one block or one row among usual ones. */
+ * Activations of any power and scales that take their products to where the range ends, in a whole chunk
+ * of blocks: everywhere, or in one block or one row among usual ones. */
 
+enum { ANY_WEIGHTS, LIGHT_WEIGHTS, ZEROS, WEIGHTS }; /* light: sums that small ones can be merged with */
 enum { CHUNK = 8, CHUNK_K = CHUNK * PLUMB_BLOCK, CHUNK_N = 16, CHUNK_ROWS = 3 };
 
+static uint8_t weight_code(int kind) {
+    return kind == ZEROS ? 0 : kind == LIGHT_WEIGHTS ? any_code() & 0xBF : any_code();
+}
+
 static void check_exponent(const plumb_cpu_kernels *level, plumb_matrix_type type, int power,
-                           int code) {
+                           int code, int kind) {
     int only_block = (int)arena_between(0, 3 * CHUNK), only_row = (int)arena_between(0, 3 * CHUNK_N);
     bool acts_too = arena_random() % 2; /* the other blocks' activations are usual ones, too */
     plumb_act *x = arena_block(CHUNK_ROWS * CHUNK_K, sizeof *x);
@@ -241,20 +275,28 @@ static void check_exponent(const plumb_cpu_kernels *level, plumb_matrix_type typ
         for (int n = 0; n < CHUNK_N; n++) {
             bool here = is_block && (n == only_row || only_row >= CHUNK_N);
             *scale_of(&w, n, b) = (uint8_t)(here ? code : 127 - power_here);
-            for (int k = 0; k < PLUMB_BLOCK; k++) set_code(&w, n, b * PLUMB_BLOCK + k, any_code());
+            for (int k = 0; k < PLUMB_BLOCK; k++)
+                set_code(&w, n, b * PLUMB_BLOCK + k, weight_code(kind));
         }
     }
-    compare(level, x, CHUNK_ROWS, arena_random() % 2 ? 1 : CHUNK_ROWS, w, 0, CHUNK_N);
+    compare(level, x, 1, 1, w, 0, CHUNK_N);
+    compare(level, x, CHUNK_ROWS, CHUNK_ROWS, w, 0, CHUNK_N);
     finish_round(level);
 }
 
+/* Of a sum of exponents, one biased: where it leaves the range, also with the unit of sums below it. */
+static bool near_an_end(int biased) {
+    return (biased > -4 && biased < 30) || (biased > 248 && biased < 262);
+}
+
 static void check_exponents(const plumb_cpu_kernels *level) {
-    static const int powers[] = {-22, -15, -1, 0, 1, 60, 119};
+    static const int powers[] = {-22, -15, -8, -1, 0, 60, 119};
     for (size_t p = 0; p < sizeof powers / sizeof powers[0]; p++)
-        for (int code = 0; code < 255; code++) {
-            check_exponent(level, PLUMB_MATRIX_FP8, powers[p], code);
-            check_exponent(level, PLUMB_MATRIX_FP4, powers[p], code);
-        }
+        for (int code = 0; code < 255; code++)
+            for (int kind = 0; near_an_end(code + powers[p]) && kind < WEIGHTS; kind++) {
+                check_exponent(level, PLUMB_MATRIX_FP8, powers[p], code, kind);
+                check_exponent(level, PLUMB_MATRIX_FP4, powers[p], code, kind);
+            }
 }
 static void exponents(void) { for_each_level(check_exponents, 13); }
 
@@ -332,5 +374,5 @@ static void check_lanes(const plumb_cpu_kernels *level) {
 }
 static void lanes(void) { for_each_level(check_lanes, 15); }
 
-T_MAIN({"cancelling", cancelling}, {"shapes", shapes}, {"exponents", exponents}, {"sums", sums},
+T_MAIN({"cancelling", cancelling}, {"segments", segments}, {"shapes", shapes}, {"exponents", exponents}, {"sums", sums},
        {"lanes", lanes})
