@@ -340,7 +340,7 @@ static void sums(void) { for_each_level(check_sums, 14); }
 
 /* Codes, and scales that are usual ones, or all but one. */
 static plumb_matrix lanes_matrix(int64_t n, int64_t k) {
-    static const uint8_t unusual[] = {0, 1, 40, 76, 178, 200, 250};
+    static const uint8_t unusual[] = {0, 0, 1, 40, 178, 250, 254, 254};
     plumb_matrix w = empty_matrix(PLUMB_MATRIX_FP8, n, k);
     for (int64_t i = 0; i < n * k; i++) set_code(&w, i / k, i % k, any_code());
     int64_t scales = (n + PLUMB_BLOCK - 1) / PLUMB_BLOCK * (k / PLUMB_BLOCK);
@@ -348,14 +348,14 @@ static plumb_matrix lanes_matrix(int64_t n, int64_t k) {
     int spread = arena_random() % 2 ? 50 : 7;
     for (int64_t i = 0; i < scales; i++)
         scale[i] = (uint8_t)arena_between(127 - spread, 127 + spread);
-    if (arena_random() % 3 == 0) scale[arena_between(0, scales - 1)] = ARENA_PICK(unusual);
+    if (arena_random() % 2) scale[arena_between(0, scales - 1)] = ARENA_PICK(unusual);
     return w;
 }
 
 static void check_lanes(const plumb_cpu_kernels *level) {
     static const float factors[] = {1.0f, 1.0f, 1.0f, 0x1p-60f, 0x1p-110f, 0x1p60f, 0x1p100f, 0.0f};
     for (int round = 0; round < 1000; round++) {
-        int64_t n = arena_between(1, 70), k = PLUMB_BLOCK * arena_between(1, 6);
+        int64_t n = arena_between(1, 70), k = PLUMB_BLOCK * arena_between(1, 4);
         int64_t begin = arena_between(0, n - 1), end = arena_between(begin, n);
         plumb_matrix w = lanes_matrix(n, k);
         float *x = arena_block(k, sizeof *x), factor = ARENA_PICK(factors);
@@ -374,5 +374,5 @@ static void check_lanes(const plumb_cpu_kernels *level) {
 }
 static void lanes(void) { for_each_level(check_lanes, 15); }
 
-T_MAIN({"cancelling", cancelling}, {"segments", segments}, {"shapes", shapes}, {"exponents", exponents}, {"sums", sums},
-       {"lanes", lanes})
+T_MAIN({"cancelling", cancelling}, {"segments", segments}, {"shapes", shapes}, {"exponents", exponents},
+       {"sums", sums}, {"lanes", lanes})

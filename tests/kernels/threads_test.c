@@ -38,12 +38,26 @@ static plumb_quantized *quantised_rows(plumb_backend *b, int64_t rows, int64_t k
     return q;
 }
 
+/* The same product without the backend: one call for all columns. */
+static uint64_t hash_of_product(plumb_backend *b, const plumb_quantized *x, int64_t rows,
+                                const plumb_matrix *w) {
+    const plumb_cpu_kernels *kernels = ((plumb_cpu_backend *)b)->kernels;
+    const void **row = arena_block(rows, sizeof *row);
+    for (int64_t i = 0; i < rows; i++)
+        row[i] = (const char *)x + i * kernels->quantized_row_bytes(w->k);
+    plumb_act *y = arena_block(rows * w->n, sizeof *y);
+    kernels->linear_quantized(row, rows, w, 0, w->n, y, w->n,
+                              arena_scratch(kernels->linear_quantized_scratch(w->k, rows)));
+    return hash_of(y, rows * w->n * 2);
+}
+
 static uint64_t linear_fp8(plumb_backend *b, int64_t rows) {
     plumb_matrix w = quantised_matrix(PLUMB_MATRIX_FP8, 200, HIDDEN);
     plumb_act *y = arena_block(rows * w.n, sizeof *y);
     plumb_quantized *x = quantised_rows(b, rows, HIDDEN);
     b->ops->linear_quantized(b, x, rows, &w, y);
     uint64_t hash = hash_of(y, rows * w.n * 2);
+    T_CHECK(hash_of_product(b, x, rows, &w) == hash, "columns are lost");
     int64_t bytes;
     void *notes = b->ops->prepare(b, &w, &bytes);
     w.prepared = notes;
