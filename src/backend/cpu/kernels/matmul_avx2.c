@@ -308,6 +308,34 @@ __attribute__((noinline)) static void whole_sums(const block_panel *w, const __m
     for (int h = 0; h < HALVES; h++) d[h] = plumb__round_avx2(whole[h]);
 }
 
+/* The same where the sums lack a rest of one element only, and their unit is 2^shift times that of the
+ * rest: the lower bits of a sum join it, the upper ones have 24 bits, both are exact as floats, and one
+ * fma rounds their sum once.  In the sums' own unit.  Returns false, d being without meaning, where the
+ * rest is too large for that. */
+static inline bool add_rest(const block_panel *w, const __m256i sum[HALVES], bool merged, int k,
+                            int32_t value, int32_t shift, __m256 d[HALVES]) {
+    enum { LOWER = 255, MOST = (1 << 24) - 1 };
+    const __m128i count = _mm_cvtsi32_si128(shift);
+    const __m256 unit = _mm256_set1_ps(plumb__power_of_two(-shift));
+    uint32_t both = (uint32_t)(value & 0xFFFF) << 16 * (k >> 1 & 1);
+    const __m256i one = _mm256_set1_epi32((int32_t)both);
+    bool small = merged && (w->small_pairs >> pair_of(k) & 1);
+    __m256i large = _mm256_setzero_si256();
+    for (int h = 0; h < HALVES; h++) {
+        __m256i more = _mm256_madd_epi16(w->weight[pair_of(k)][h], one);
+        if (merged) more = _mm256_slli_epi32(more, 3); /* in the unit of small weights' products */
+        if (small)
+            more = _mm256_add_epi32(more, _mm256_madd_epi16(w->small[pair_of(k)][h], one));
+        __m256i lower = _mm256_and_si256(sum[h], _mm256_set1_epi32(LOWER));
+        __m256i upper = _mm256_sub_epi32(sum[h], lower);
+        more = _mm256_add_epi32(more, _mm256_sll_epi32(lower, count));
+        large = _mm256_or_si256(large, _mm256_cmpgt_epi32(_mm256_abs_epi32(more),
+                                                          _mm256_set1_epi32(MOST)));
+        d[h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(more), unit, _mm256_cvtepi32_ps(upper));
+    }
+    return _mm256_testz_si256(large, large);
+}
+
 /* The products of a chunk with TILE activation rows. */
 typedef struct chunk_sums {
     tile_sums block[PLUMB_CHUNK_BLOCKS];
@@ -342,7 +370,11 @@ static inline void add_usual(const panel *weights, const chunk_sums *sums, int t
     for (uint32_t left = numbers->rest_blocks | sums->unmerged[t]; left; left &= left - 1) {
         int j = __builtin_ctz(left);
         bool merged = sums->merged[t] >> j & 1;
-        int32_t of_high = fp8 ? x->block[b + j].shift - 15 : 3 - 10;
+        int32_t shift = numbers->shift[j], of_high = shift - (fp8 ? 15 : 10);
+        if (!((sums->unmerged[t] | numbers->long_rests) >> j & 1) &&
+            add_rest(&weights->block[j], sums->block[j].sum[t], merged, numbers->rest_k[j],
+                     numbers->rest_value[j], shift, d[j]))
+            continue;
         whole_sums(&weights->block[j], sums->block[j].sum[t], merged, x, b + j, fp8,
                    of_high - (merged ? 3 : 0), d[j]);
     }

@@ -141,15 +141,22 @@ static int32_t choose_shift(block_values x) {
     return shift;
 }
 
-/* unit: the exponent of the sums' unit; small weights are in one smaller by 3 (matmul_avx2.c). */
+/* The sums' unit is 2^shift times that of a value times a weight, whose exponent is `unit`; small weights
+ * are in one smaller by 3 (matmul_avx2.c). */
 static void note_block(plumb_chunk_numbers *chunk, int64_t i, int32_t exponent, int32_t unit,
-                       uint32_t rest) {
-    int32_t least = 4 - exponent - unit, most = 254 - exponent;
+                       int32_t shift, uint32_t rest, const int32_t *value) {
+    int32_t sum = exponent + unit + shift, least = 4 - sum, most = 254 - exponent;
     if (i == 0) *chunk = (plumb_chunk_numbers){.least = least, .most = most};
-    chunk->field[i] = (exponent + unit) * (1 << 23);
+    chunk->field[i] = sum * (1 << 23);
     chunk->least = least > chunk->least ? least : chunk->least;
     chunk->most = most < chunk->most ? most : chunk->most;
-    chunk->rest_blocks |= (uint32_t)(rest != 0) << i;
+    chunk->shift[i] = (uint8_t)shift;
+    if (!rest) return;
+    int k = __builtin_ctz(rest);
+    chunk->rest_blocks |= (uint8_t)(1 << i);
+    chunk->long_rests |= (uint8_t)(((rest & (rest - 1)) != 0) << i);
+    chunk->rest_k[i] = (uint8_t)k;
+    chunk->rest_value[i] = (int16_t)value[k];
 }
 
 static bool quantize_block(const plumb_act *x, plumb_row_avx2 out, int64_t b) {
@@ -173,8 +180,9 @@ static bool quantize_block(const plumb_act *x, plumb_row_avx2 out, int64_t b) {
     store_lane_order(out.eighth + b * PLUMB_BLOCK, eighths);
     store_digits(out, b, eighths);
     int64_t chunk = b / PLUMB_CHUNK_BLOCKS, place = b % PLUMB_CHUNK_BLOCKS;
-    note_block(&out.fp4[chunk], place, exponent, 3 - 10, numbers->digit_rest);
-    note_block(&out.fp8[chunk], place, exponent, numbers->shift - 15, numbers->rest);
+    const int32_t *values = out.value + b * PLUMB_BLOCK;
+    note_block(&out.fp4[chunk], place, exponent, -10, 3, numbers->digit_rest, values);
+    note_block(&out.fp8[chunk], place, exponent, -15, numbers->shift, numbers->rest, values);
     memset(out.raise + 4 * b, exponent > 0 ? exponent : 0, 4);
     memset(out.lower + 4 * b, exponent < 0 ? -exponent : 0, 4);
     return (plumb__bits_of(most) & 0x7F800000u) != 0x7F800000u;

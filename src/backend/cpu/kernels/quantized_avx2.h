@@ -42,7 +42,12 @@ enum {
 typedef struct plumb_chunk_numbers {
     int32_t field[PLUMB_CHUNK_BLOCKS];
     int32_t least, most;            /* of the weights' exponents */
-    uint32_t rest_blocks;           /* bit i: block i of the chunk has a rest */
+    /* A rest is one element nearly always: here, where the chunk's other numbers are at hand. */
+    uint8_t rest_blocks;            /* bit i: block i of the chunk has a rest */
+    uint8_t long_rests;             /* bit i: of more than one element */
+    uint8_t shift[PLUMB_CHUNK_BLOCKS];
+    uint8_t rest_k[PLUMB_CHUNK_BLOCKS];     /* the first element's place in its block */
+    int16_t rest_value[PLUMB_CHUNK_BLOCKS]; /* and its value */
 } plumb_chunk_numbers;
 
 typedef struct plumb_block_numbers {

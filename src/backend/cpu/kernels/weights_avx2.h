@@ -29,6 +29,7 @@ static inline plumb_chunk plumb__find_chunk_avx2(const plumb_matrix *w, int64_t 
                      fp8 ? 0 : blocks};
     if (rows == PLUMB_LANE_ROWS && count == PLUMB_CHUNK_BLOCKS) return s;
     memset(padded, 0, sizeof *padded);
+    memset(padded->scales, 127, sizeof padded->scales); /* of a usual size */
     int64_t stride = PLUMB_CHUNK_BLOCKS * size;
     for (int64_t r = 0; r < rows; r++) {
         memcpy(padded->codes + r * stride, s.codes + r * s.stride, (size_t)(count * size));
