@@ -205,6 +205,19 @@ static inline void multiply(const block_panel *w, const int16_t *const x[TILE],
     *out = sums;
 }
 
+/* The same of the pairs that have small weights, below 2^23 in all. */
+static inline void multiply_small(const block_panel *w, const int16_t *const x[TILE],
+                                  tile_sums *out) {
+    tile_sums sums;
+    for (int t = 0; t < TILE; t++)
+        for (int h = 0; h < HALVES; h++) sums.sum[t][h] = _mm256_setzero_si256();
+    for (uint32_t pairs = w->small_pairs; pairs; pairs &= pairs - 1) {
+        int p = __builtin_ctz(pairs);
+        add_pair(w->small[p], x, p, &sums);
+    }
+    *out = sums;
+}
+
 /* The pair that element k is in: its second one when bit 1 of k is set. */
 static inline int pair_of(int k) { return k / 4 * 2 + (k & 1); }
 
@@ -227,16 +240,6 @@ static inline void add_scaled(__m256i sum, int32_t exponent, __m256d whole[2]) {
     whole[1] = _mm256_fmadd_pd(_mm256_cvtepi32_pd(_mm256_extracti128_si256(sum, 1)), u, whole[1]);
 }
 
-/* Adds the products of small weights with 16-bit activations. */
-static void add_small_pairs(const block_panel *w, const int16_t *high, __m256i sum[HALVES]) {
-    for (uint32_t pairs = w->small_pairs; pairs; pairs &= pairs - 1) {
-        int p = __builtin_ctz(pairs);
-        __m256i a = pair_at(high + 2 * p);
-        for (int h = 0; h < HALVES; h++)
-            sum[h] = _mm256_add_epi32(sum[h], _mm256_madd_epi16(w->small[p][h], a));
-    }
-}
-
 /* Of a block's rest, the elements that meet a small weight. */
 static uint32_t meeting_small(uint32_t rest, uint32_t small_pairs) {
     uint32_t met = 0;
@@ -247,28 +250,57 @@ static uint32_t meeting_small(uint32_t rest, uint32_t small_pairs) {
     return met;
 }
 
-/* Adds the small weights' products to those rows of a tile whose sums have room for three more bits, which
- * makes their unit 2^-3 of what it was.  Returns a bit for each such row. */
-static inline uint32_t merge_small(const block_panel *w, const int16_t *const high[TILE],
-                                   tile_sums *sums) {
-    enum { ROOM = (1 << 28) - (1 << 23) }; /* small products add up to less than 2^26 */
-    uint32_t merged = 0;
-    tile_sums eighths;
-    for (int t = 0; t < TILE; t++) {
-        __m256i most = _mm256_max_epu32(_mm256_abs_epi32(sums->sum[t][0]),
-                                        _mm256_abs_epi32(sums->sum[t][1]));
-        most = _mm256_cmpgt_epi32(most, _mm256_set1_epi32(ROOM));
-        merged |= (uint32_t)_mm256_testz_si256(most, most) << t;
-        for (int h = 0; h < HALVES; h++)
-            eighths.sum[t][h] = _mm256_slli_epi32(sums->sum[t][h], 3);
+/* The products of a chunk with TILE activation rows. */
+typedef struct chunk_sums {
+    tile_sums block[PLUMB_CHUNK_BLOCKS];
+    tile_sums small[PLUMB_CHUNK_BLOCKS]; /* of small weights, in units of 2^-3 of the others' */
+    uint32_t with_small;                 /* bit j: block j has such weights */
+} chunk_sums;
+
+/* What the vectors left out of one block is added in the sums' own unit, 2^shift times that of a
+ * value times a weight. */
+typedef struct block_sums {
+    const __m256i *sum, *small; /* [HALVES]; small is NULL where there is none */
+    int32_t shift;
+} block_sums;
+
+/* The lower bits of the sums join numbers in a unit smaller by 2^shift, below 2^30 in all.  The upper
+ * ones have 24 bits: where the joined numbers do too, both are exact floats, and one fma rounds their
+ * sum once.  Returns false, d being without meaning, where they do not. */
+static inline bool join_lower(const __m256i sum[HALVES], const __m256i more[HALVES], int32_t shift,
+                              __m256 d[HALVES]) {
+    enum { LOWER = 255, MOST = (1 << 24) - 1 };
+    const __m128i count = _mm_cvtsi32_si128(shift);
+    const __m256 unit = _mm256_set1_ps(plumb__power_of_two(-shift));
+    __m256i large = _mm256_setzero_si256();
+    for (int h = 0; h < HALVES; h++) {
+        __m256i lower = _mm256_and_si256(sum[h], _mm256_set1_epi32(LOWER));
+        __m256i upper = _mm256_sub_epi32(sum[h], lower);
+        __m256i joined = _mm256_add_epi32(more[h], _mm256_sll_epi32(lower, count));
+        large = _mm256_or_si256(large, _mm256_cmpgt_epi32(_mm256_abs_epi32(joined),
+                                                          _mm256_set1_epi32(MOST)));
+        d[h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(joined), unit, _mm256_cvtepi32_ps(upper));
     }
-    for (uint32_t pairs = w->small_pairs; pairs; pairs &= pairs - 1) {
-        int p = __builtin_ctz(pairs);
-        add_pair(w->small[p], high, p, &eighths);
+    return _mm256_testz_si256(large, large);
+}
+
+/* D_b where a rest of one element is left out. */
+static inline bool add_rest(const block_panel *w, block_sums sums, int k, int32_t value,
+                            __m256 d[HALVES]) {
+    uint32_t place = (uint32_t)(value & 0xFFFF) << 16 * (k >> 1 & 1);
+    const __m256i one = _mm256_set1_epi32((int32_t)place);
+    const __m128i count = _mm_cvtsi32_si128(sums.shift);
+    int pair = pair_of(k);
+    __m256i more[HALVES];
+    for (int h = 0; h < HALVES; h++) {
+        more[h] = _mm256_madd_epi16(w->weight[pair][h], one);
+        if (!sums.small) continue;
+        more[h] = _mm256_add_epi32(_mm256_slli_epi32(more[h], 3),
+                                   _mm256_sll_epi32(sums.small[h], count));
+        if (w->small_pairs >> pair & 1)
+            more[h] = _mm256_add_epi32(more[h], _mm256_madd_epi16(w->small[pair][h], one));
     }
-    for (int t = 0; t < TILE; t++)
-        if (merged >> t & 1) memcpy(sums->sum[t], eighths.sum[t], sizeof eighths.sum[t]);
-    return merged;
+    return join_lower(sums.sum, more, sums.shift + (sums.small ? 3 : 0), d);
 }
 
 static inline void add_scaled_halves(const __m256i sum[HALVES], int32_t exponent,
@@ -276,113 +308,84 @@ static inline void add_scaled_halves(const __m256i sum[HALVES], int32_t exponent
     for (int h = 0; h < HALVES; h++) add_scaled(sum[h], exponent, whole[h]);
 }
 
-/* D_b of both halves with what the vectors left out, in units of 2^unit: below 2^41 in units of 2^-18,
- * exact in double.  merged: `sum` has the small weights' products, and a unit smaller by 3. */
-__attribute__((noinline)) static void whole_sums(const block_panel *w, const __m256i sum[HALVES],
-                                                 bool merged, const plumb_row_avx2 *x, int64_t b,
-                                                 bool fp8, int32_t unit, __m256 d[HALVES]) {
+/* D_b with all that is left out, of any size: below 2^41 in units of 2^-18, exact in double. */
+__attribute__((noinline)) static void add_all(const block_panel *w, block_sums sums,
+                                              uint32_t rest, const int32_t *value,
+                                              __m256 d[HALVES]) {
     const __m256i zero = _mm256_setzero_si256();
-    const int32_t *value = x->value + b * PLUMB_BLOCK;
-    const int32_t of_value = (fp8 ? -15 : -10) - unit;
-    const int32_t of_high = of_value + (fp8 ? x->block[b].shift : 3);
-    uint32_t rest = fp8 ? x->block[b].rest : x->block[b].digit_rest;
-    uint32_t met = w->small_pairs ? meeting_small(rest, w->small_pairs) : 0;
+    __m256i of_rest[HALVES] = {zero, zero};
     __m256d whole[HALVES][2] = {{_mm256_setzero_pd(), _mm256_setzero_pd()},
                                 {_mm256_setzero_pd(), _mm256_setzero_pd()}};
-    add_scaled_halves(sum, merged ? of_high - 3 : of_high, whole);
-    if (rest) {
-        __m256i of_rest[HALVES] = {zero, zero};
-        add_elements(w->weight, rest, value, of_rest);
-        add_scaled_halves(of_rest, of_value, whole);
-    }
-    if (w->small_pairs && !merged) {
-        __m256i of_small[HALVES] = {zero, zero};
-        add_small_pairs(w, x->high[PLUMB_ORDER_LANE] + b * PLUMB_BLOCK, of_small);
-        add_scaled_halves(of_small, of_high - 3, whole);
-    }
-    if (met) {
+    add_scaled_halves(sums.sum, 0, whole);
+    add_elements(w->weight, rest, value, of_rest);
+    add_scaled_halves(of_rest, -sums.shift, whole);
+    if (sums.small) {
         __m256i of_both[HALVES] = {zero, zero};
-        add_elements(w->small, met, value, of_both);
-        add_scaled_halves(of_both, of_value - 3, whole);
+        add_elements(w->small, meeting_small(rest, w->small_pairs), value, of_both);
+        add_scaled_halves(sums.small, -3, whole);
+        add_scaled_halves(of_both, -3 - sums.shift, whole);
     }
     for (int h = 0; h < HALVES; h++) d[h] = plumb__round_avx2(whole[h]);
 }
 
-/* The same where the sums lack a rest of one element only, and their unit is 2^shift times that of the
- * rest: the lower bits of a sum join it, the upper ones have 24 bits, both are exact as floats, and one
- * fma rounds their sum once.  In the sums' own unit.  Returns false, d being without meaning, where the
- * rest is too large for that. */
-static inline bool add_rest(const block_panel *w, const __m256i sum[HALVES], bool merged, int k,
-                            int32_t value, int32_t shift, __m256 d[HALVES]) {
-    enum { LOWER = 255, MOST = (1 << 24) - 1 };
-    const __m128i count = _mm_cvtsi32_si128(shift);
-    const __m256 unit = _mm256_set1_ps(plumb__power_of_two(-shift));
-    uint32_t both = (uint32_t)(value & 0xFFFF) << 16 * (k >> 1 & 1);
-    const __m256i one = _mm256_set1_epi32((int32_t)both);
-    bool small = merged && (w->small_pairs >> pair_of(k) & 1);
-    __m256i large = _mm256_setzero_si256();
-    for (int h = 0; h < HALVES; h++) {
-        __m256i more = _mm256_madd_epi16(w->weight[pair_of(k)][h], one);
-        if (merged) more = _mm256_slli_epi32(more, 3); /* in the unit of small weights' products */
-        if (small)
-            more = _mm256_add_epi32(more, _mm256_madd_epi16(w->small[pair_of(k)][h], one));
-        __m256i lower = _mm256_and_si256(sum[h], _mm256_set1_epi32(LOWER));
-        __m256i upper = _mm256_sub_epi32(sum[h], lower);
-        more = _mm256_add_epi32(more, _mm256_sll_epi32(lower, count));
-        large = _mm256_or_si256(large, _mm256_cmpgt_epi32(_mm256_abs_epi32(more),
-                                                          _mm256_set1_epi32(MOST)));
-        d[h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(more), unit, _mm256_cvtepi32_ps(upper));
-    }
-    return _mm256_testz_si256(large, large);
+static inline block_sums sums_of_block(const chunk_sums *sums, int64_t j, int t,
+                                       const plumb_chunk_numbers *numbers) {
+    return (block_sums){sums->block[j].sum[t],
+                        sums->with_small >> j & 1 ? sums->small[j].sum[t] : NULL,
+                        numbers->shift[j]};
 }
 
-/* The products of a chunk with TILE activation rows. */
-typedef struct chunk_sums {
-    tile_sums block[PLUMB_CHUNK_BLOCKS];
-    /* Bit j of row t: block j has small weights, and their products are in the sums, or are not. */
-    uint32_t merged[TILE], unmerged[TILE];
-} chunk_sums;
+/* D_b of `count` blocks, in the units of their sums. */
+static inline void block_results(const panel *weights, const chunk_sums *sums, int t,
+                                 const plumb_row_avx2 *x, int64_t b, int64_t count, bool fp8,
+                                 const plumb_chunk_numbers *numbers,
+                                 __m256 d[PLUMB_CHUNK_BLOCKS][HALVES]) {
+    for (int64_t j = 0; j < count; j++) {
+        if (fp8 && sums->with_small >> j & 1)
+            (void)join_lower(sums->block[j].sum[t], sums->small[j].sum[t], 3, d[j]); /* always fits */
+        else
+            for (int h = 0; h < HALVES; h++) d[j][h] = _mm256_cvtepi32_ps(sums->block[j].sum[t][h]);
+    }
+    for (uint32_t left = numbers->rest_blocks; left; left &= left - 1) {
+        int j = __builtin_ctz(left);
+        block_sums one = sums_of_block(sums, j, t, numbers);
+        if (!(numbers->long_rests >> j & 1) &&
+            add_rest(&weights->block[j], one, numbers->rest_k[j], numbers->rest_value[j], d[j]))
+            continue;
+        add_all(&weights->block[j], one, fp8 ? x->block[b + j].rest : x->block[b + j].digit_rest,
+                x->value + (b + j) * PLUMB_BLOCK, d[j]);
+    }
+}
 
 /* segment = fma(D_b, P_b, segment) over the blocks, for scales of any size. */
 static void add_unusual(const panel *weights, const chunk_sums *sums, int t,
                         const plumb_row_avx2 *x, int64_t b, int64_t count, bool fp8,
-                        __m256 segment[HALVES]) {
+                        const plumb_chunk_numbers *numbers, __m256 segment[HALVES]) {
+    __m256 d[PLUMB_CHUNK_BLOCKS][HALVES];
+    block_results(weights, sums, t, x, b, count, fp8, numbers, d);
     for (int64_t j = 0; j < count; j++) {
-        const block_panel *w = &weights->block[j];
-        __m256 d[HALVES];
-        whole_sums(w, sums->block[j].sum[t], sums->merged[t] >> j & 1, x, b + j, fp8, 0, d);
+        const __m256 unit =
+            _mm256_set1_ps(plumb__power_of_two(numbers->shift[j] - (fp8 ? 15 : 10)));
         for (int h = 0; h < HALVES; h++) {
-            __m256i biased = _mm256_add_epi32(_mm256_srli_epi32(w->exponent[h], 23),
-                                              _mm256_set1_epi32(x->block[b + j].exponent));
-            segment[h] = _mm256_fmadd_ps(d[h], plumb__power_avx2(biased), segment[h]);
+            __m256i biased =
+                _mm256_add_epi32(_mm256_srli_epi32(weights->block[j].exponent[h], 23),
+                                 _mm256_set1_epi32(x->block[b + j].exponent));
+            segment[h] = _mm256_fmadd_ps(_mm256_mul_ps(d[j][h], unit), plumb__power_avx2(biased),
+                                         segment[h]);
         }
     }
 }
 
-/* The same where the sums' units can go into the exponents: block sums become floats, those that lack
- * something are made anew, and the chain runs without a branch. */
+/* The same where the sums' units can go into the exponents: the chain runs without a branch. */
 static inline void add_usual(const panel *weights, const chunk_sums *sums, int t,
                              const plumb_row_avx2 *x, int64_t b, int64_t count, bool fp8,
                              const plumb_chunk_numbers *numbers, __m256 segment[HALVES]) {
     __m256 d[PLUMB_CHUNK_BLOCKS][HALVES];
-    for (int64_t j = 0; j < count; j++)
-        for (int h = 0; h < HALVES; h++) d[j][h] = _mm256_cvtepi32_ps(sums->block[j].sum[t][h]);
-    for (uint32_t left = numbers->rest_blocks | sums->unmerged[t]; left; left &= left - 1) {
-        int j = __builtin_ctz(left);
-        bool merged = sums->merged[t] >> j & 1;
-        int32_t shift = numbers->shift[j], of_high = shift - (fp8 ? 15 : 10);
-        if (!((sums->unmerged[t] | numbers->long_rests) >> j & 1) &&
-            add_rest(&weights->block[j], sums->block[j].sum[t], merged, numbers->rest_k[j],
-                     numbers->rest_value[j], shift, d[j]))
-            continue;
-        whole_sums(&weights->block[j], sums->block[j].sum[t], merged, x, b + j, fp8,
-                   of_high - (merged ? 3 : 0), d[j]);
-    }
+    block_results(weights, sums, t, x, b, count, fp8, numbers, d);
     __m256 s0 = segment[0], s1 = segment[1];
     for (int64_t j = 0; j < count; j++) {
         const __m256i *exponent = weights->block[j].exponent;
-        int32_t lower = (int32_t)(sums->merged[t] >> j & 1) * (3 * (1 << 23));
-        const __m256i field = _mm256_set1_epi32(numbers->field[j] - lower);
+        const __m256i field = _mm256_set1_epi32(numbers->field[j]);
         s0 = _mm256_fmadd_ps(d[j][0], _mm256_castsi256_ps(_mm256_add_epi32(exponent[0], field)), s0);
         s1 = _mm256_fmadd_ps(d[j][1], _mm256_castsi256_ps(_mm256_add_epi32(exponent[1], field)), s1);
     }
@@ -405,8 +408,7 @@ static inline void multiply_chunk(const panel *weights, const void *const *x, in
                                   plumb_panel_sums *sums) {
     plumb_row_avx2 row[TILE];
     chunk_sums products;
-    memset(products.merged, 0, sizeof products.merged);
-    memset(products.unmerged, 0, sizeof products.unmerged);
+    products.with_small = 0;
     for (int64_t t = 0; t < TILE; t++) /* missing rows repeat the last; their sums are not used */
         row[t] = plumb__row_view_avx2(x[t < n_x ? t : n_x - 1], k);
     for (int64_t j = 0; j < count; j++) {
@@ -414,23 +416,18 @@ static inline void multiply_chunk(const panel *weights, const void *const *x, in
         const int16_t *high[TILE];
         for (int t = 0; t < TILE; t++)
             high[t] = (fp8 ? row[t].high[PLUMB_ORDER_LANE] : row[t].eighth) + (b + j) * PLUMB_BLOCK;
-        tile_sums sums_of_one;
-        multiply(w, high, &sums_of_one);
-        if (fp8 && w->small_pairs) {
-            uint32_t merged = merge_small(w, high, &sums_of_one);
-            for (int t = 0; t < TILE; t++) {
-                products.merged[t] |= (merged >> t & 1) << j;
-                products.unmerged[t] |= (~merged >> t & 1) << j;
-            }
-        }
-        products.block[j] = sums_of_one;
+        multiply(w, high, &products.block[j]);
+        if (!fp8 || !w->small_pairs) continue;
+        multiply_small(w, high, &products.small[j]);
+        products.with_small |= 1u << j;
     }
     for (int t = 0; t < n_x; t++) {
         const plumb_chunk_numbers *numbers =
             (fp8 ? row[t].fp8 : row[t].fp4) + b / PLUMB_CHUNK_BLOCKS;
-        if (weights->least >= numbers->least && weights->most <= numbers->most)
+        bool usual = weights->least >= numbers->least && weights->most <= numbers->most;
+        if (usual)
             add_usual(weights, &products, t, &row[t], b, count, fp8, numbers, sums[t].segment);
-        else add_unusual(weights, &products, t, &row[t], b, count, fp8, sums[t].segment);
+        else add_unusual(weights, &products, t, &row[t], b, count, fp8, numbers, sums[t].segment);
     }
 }
 

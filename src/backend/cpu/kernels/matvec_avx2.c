@@ -200,7 +200,7 @@ static inline bool usual_powers(const uint8_t *scales, const plumb_chunk_numbers
                                 float power[PLUMB_CHUNK_BLOCKS]) {
     __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)scales));
     __m256i outside =
-        _mm256_or_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(numbers->least), e),
+        _mm256_or_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(numbers->least + 3), e),
                         _mm256_cmpgt_epi32(e, _mm256_set1_epi32(numbers->most)));
     __m256i field = _mm256_sub_epi32(plumb__load_avx2(numbers->field), _mm256_set1_epi32(3 << 23));
     _mm256_storeu_ps(power, _mm256_castsi256_ps(

@@ -141,11 +141,10 @@ static int32_t choose_shift(block_values x) {
     return shift;
 }
 
-/* The sums' unit is 2^shift times that of a value times a weight, whose exponent is `unit`; small weights
- * are in one smaller by 3 (matmul_avx2.c). */
+/* The sums' unit is 2^shift times that of a value times a weight, whose exponent is `unit`. */
 static void note_block(plumb_chunk_numbers *chunk, int64_t i, int32_t exponent, int32_t unit,
                        int32_t shift, uint32_t rest, const int32_t *value) {
-    int32_t sum = exponent + unit + shift, least = 4 - sum, most = 254 - exponent;
+    int32_t sum = exponent + unit + shift, least = 1 - sum, most = 254 - exponent;
     if (i == 0) *chunk = (plumb_chunk_numbers){.least = least, .most = most};
     chunk->field[i] = sum * (1 << 23);
     chunk->least = least > chunk->least ? least : chunk->least;
