@@ -26,7 +26,8 @@ typedef struct plumb_matrix {
     int64_t n, k;
     const void *codes;
     const uint8_t *scales;
-    const void *prepared; /* the backend's notes (`prepare`), or NULL; results do not depend on it */
+    const void *prepared; /* the backend's notes (`prepare`) about exactly these n, k and codes, or
+                           * NULL; results do not depend on them */
 } plumb_matrix;
 
 typedef struct plumb_expert {
@@ -86,7 +87,7 @@ typedef struct plumb_backend_ops {
     /* Sets the float environment of the calling thread around a series of operations. */
     void (*begin)(plumb_backend *b);
     void (*end)(plumb_backend *b);
-    /* What the backend wants to know of a matrix that is used again and again: notes in the
+    /* What the backend wants to know of a matrix that many linear_quantized will use: notes in the
      * backend's memory, of *bytes bytes, for the matrix's `prepared`.  NULL when it wants none
      * (*bytes 0) or has no memory for them. */
     void *(*prepare)(plumb_backend *b, const plumb_matrix *w, int64_t *bytes);

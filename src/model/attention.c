@@ -61,6 +61,7 @@ static void project_output(plumb_network *n, int64_t first, int64_t end, int64_t
     for (int64_t g = 0; g < c->o_groups; g++) {
         plumb_matrix group = weights->wo_a; /* rows g*o_rank .. of it */
         group.n = c->o_rank;
+        group.prepared = NULL;
         group.codes = (const uint8_t *)group.codes + g * c->o_rank * width;
         group.scales += g * c->o_rank / PLUMB_BLOCK * ((width + PLUMB_BLOCK - 1) / PLUMB_BLOCK);
         ops->linear(n->backend, attended + g * width, c->heads * c->head_dim, rows, &group,

@@ -82,6 +82,11 @@ static void load_matrix(loader *l, plumb_matrix *m, const char *name, const char
     if (l->status != PLUMB_OK || m->type != PLUMB_MATRIX_FP8) return;
     const plumb_tensor *scale = find(l, name, ".scale");
     if (scale) m->scales = read_payload(l, scale);
+}
+
+/* One that is multiplied by quantised activations. */
+static void load_quantized(loader *l, plumb_matrix *m, const char *name) {
+    load_matrix(l, m, name, ".weight");
     if (l->status == PLUMB_OK) prepare(l, m);
 }
 
@@ -111,19 +116,19 @@ static void load_layer(loader *l, const plumb_model_config *config, plumb_layer_
     load_floats(l, &w->ffn_norm, "ffn_norm.weight");
     load_hc(l, &w->hc_attn, "attn");
     load_hc(l, &w->hc_ffn, "ffn");
-    load_matrix(l, &w->wq_a, "attn.wq_a", ".weight");
+    load_quantized(l, &w->wq_a, "attn.wq_a");
     load_floats(l, &w->q_norm, "attn.q_norm.weight");
-    load_matrix(l, &w->wq_b, "attn.wq_b", ".weight");
-    load_matrix(l, &w->wkv, "attn.wkv", ".weight");
+    load_quantized(l, &w->wq_b, "attn.wq_b");
+    load_quantized(l, &w->wkv, "attn.wkv");
     load_floats(l, &w->kv_norm, "attn.kv_norm.weight");
     load_floats(l, &w->sink, "attn.attn_sink");
     load_matrix(l, &w->wo_a, "attn.wo_a", ".weight");
-    load_matrix(l, &w->wo_b, "attn.wo_b", ".weight");
+    load_quantized(l, &w->wo_b, "attn.wo_b");
     load_matrix(l, &w->router, "ffn.gate", ".weight");
     load_floats(l, &w->router_bias, "ffn.gate.bias");
-    load_matrix(l, &w->shared.gate, "ffn.shared_experts.w1", ".weight");
-    load_matrix(l, &w->shared.down, "ffn.shared_experts.w2", ".weight");
-    load_matrix(l, &w->shared.up, "ffn.shared_experts.w3", ".weight");
+    load_quantized(l, &w->shared.gate, "ffn.shared_experts.w1");
+    load_quantized(l, &w->shared.down, "ffn.shared_experts.w2");
+    load_quantized(l, &w->shared.up, "ffn.shared_experts.w3");
     if (config->is_kv_source[l->layer]) {
         load_matrix(l, &w->compress_kv, "attn.compressor.wkv", ".weight");
         if (config->ratio[l->layer] > 1)
@@ -133,11 +138,11 @@ static void load_layer(loader *l, const plumb_model_config *config, plumb_layer_
         load_floats(l, &w->index_key_norm, "attn.indexer.k_norm.weight");
     }
     if (config->is_index_source[l->layer]) {
-        load_matrix(l, &w->index_query, "attn.indexer.wq_b", ".weight");
+        load_quantized(l, &w->index_query, "attn.indexer.wq_b");
         load_matrix(l, &w->index_weights, "attn.indexer.weights_proj", ".weight");
     }
     if (plumb__config_engram_index(config, l->layer) >= 0) {
-        load_matrix(l, &w->engram_kv, "engram.wkv", ".weight");
+        load_quantized(l, &w->engram_kv, "engram.wkv");
         load_floats(l, &w->engram_query, "engram.q_weight");
         load_floats(l, &w->engram_key, "engram.k_weight");
     }

@@ -374,5 +374,28 @@ static void check_lanes(const plumb_cpu_kernels *level) {
 }
 static void lanes(void) { for_each_level(check_lanes, 15); }
 
+/* ---- Products left out that have 28 bits together ------------------------------------------------------
+ *
+ * Twenty small weights on the largest activations, two large weights that take their sum back, and one
+ * product of the smallest kind, which is all that remains: 81 * 2^-15, or its negative. */
+static void check_remainder(const plumb_cpu_kernels *level) {
+    enum { K = PLUMB_BLOCK, N = 16, SMALL = 20, ROWS = 4 };
+    for (int negative = 0; negative <= 1; negative++)
+        for (int64_t only = 0; only < N; only += N / 2) { /* in one half of a panel */
+            uint8_t sign = negative ? 0x80 : 0;
+            plumb_matrix w = empty_matrix(PLUMB_MATRIX_FP8, N, K);
+            for (int k = 0; k < SMALL; k++) set_code(&w, only, k, 0x1F ^ sign); /* 60 * 2^-9 */
+            set_code(&w, only, SMALL, 0xBF ^ sign);                         /* -1.875 */
+            set_code(&w, only, SMALL + 1, 0xAF ^ sign);                     /* -0.46875 */
+            set_code(&w, only, K - 1, 0x21 ^ sign);                         /* 9 * 2^-6 */
+            plumb_act x[K];
+            for (int k = 0; k < K; k++) x[k] = act(k < K - 1 ? 448.0f : 9 * 0x1p-9f);
+            compare(level, x, 1, ROWS, w, 0, N);
+            compare(level, x, 1, 1, w, 0, N);
+            finish_round(level);
+        }
+}
+static void remainder_of_many(void) { for_each_level(check_remainder, 23); }
+
 T_MAIN({"cancelling", cancelling}, {"segments", segments}, {"shapes", shapes}, {"exponents", exponents},
-       {"sums", sums}, {"lanes", lanes})
+       {"sums", sums}, {"remainder", remainder_of_many}, {"lanes", lanes})

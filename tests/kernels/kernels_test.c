@@ -120,6 +120,7 @@ static void fill_codes(uint8_t *codes, int64_t n, bool fp8) {
     for (int64_t i = 0; i < n; i++) {
         uint8_t code = (uint8_t)arena_random();
         if (kind == 1) code = fp8 ? 0x7E : 0x77;
+        if (kind == 3 && fp8 && arena_random() % 100) code |= 0x20; /* few small ones: worth notes */
         if (kind == 2) code = fp8 ? (uint8_t)(0x7E | (i & 1) << 7) : 0xF7;
         codes[i] = fp8 && (code & 0x7F) == 0x7F ? 0x7E : code;
     }

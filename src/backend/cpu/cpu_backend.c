@@ -51,7 +51,9 @@ void *plumb__cpu_work_buffer(plumb_cpu_backend *cpu, plumb_cpu_work which, int64
 }
 
 void plumb__cpu_fault(plumb_cpu_backend *cpu, plumb_status status) {
-    atomic_store(&cpu->fault, (int)status);
+    /* The first one: without memory, numbers mean nothing. */
+    int none = PLUMB_OK;
+    (void)atomic_compare_exchange_strong(&cpu->fault, &none, (int)status);
 }
 
 int64_t plumb__cpu_grain(int64_t cost) {

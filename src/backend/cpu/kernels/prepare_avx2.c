@@ -43,9 +43,12 @@ plumb_small_weights plumb__small_weights_avx2(const plumb_matrix *w) {
 }
 
 int64_t plumb__prepared_bytes_avx2(const plumb_matrix *w) {
+    enum { USUAL = 64 }; /* more than one small weight in so many: not worth their memory */
     if (w->type != PLUMB_MATRIX_FP8 || w->k % PLUMB_BLOCK != 0) return 0;
+    int64_t small = count_small(w);
+    if (small > w->n * w->k / USUAL) return 0;
     return (panels_of(w) + 1) * (int64_t)sizeof(int64_t) +
-           count_small(w) * (int64_t)sizeof(plumb_small_weight);
+           small * (int64_t)sizeof(plumb_small_weight);
 }
 
 void plumb__prepare_avx2(const plumb_matrix *w, void *memory) {
