@@ -1,7 +1,7 @@
 /* The CPU's kernels: one table per instruction level, the portable C one is the definition.
  *
  * A kernel works on one row, or on the weights of a range of output rows; splitting over threads
- * is cpu_ops.c's business.  The same bodies are compiled once per level (PLUMB_LEVEL names it), so
+ * is the business of cpu_linear.c, cpu_attention.c and cpu_rows.c.  The same bodies are compiled once per level (PLUMB_LEVEL names it), so
  * that a level without a hand-written variant of an op still gains from its instructions: the
  * source spells every rounding, so the compiler has no freedom to change a bit. */
 #ifndef PLUMB_BACKEND_CPU_KERNELS_H

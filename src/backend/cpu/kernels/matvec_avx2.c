@@ -42,7 +42,8 @@ static inline __m256 shared_power(int32_t biased) {
 /* ---- FP4 ------------------------------------------------------------------------------------- */
 
 /* Two blocks of one row (32 bytes of codes): partial sums, four lanes to a block.  Weights are
- * 2w + 12 (0..24), so that vpmaddubsw takes them unsigned; four of its sums fit 16 bits. */
+ * 2w + 12 (0..24), so that vpmaddubsw takes them unsigned; two of its sums of
+ * two products fit 16 bits: 4 * 24 * 128. */
 static inline __m256i two_blocks(__m256i codes, __m256i digit[2][2]) {
     static const int8_t shifted[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
     const __m256i table = plumb__table_avx2(shifted), nibble = _mm256_set1_epi8(15);
@@ -143,7 +144,8 @@ static inline __m256i one_block(__m256i code, __m256i x0, __m256i x1) {
 }
 
 /* Lane r: the sum of row r. */
-__attribute__((noinline)) static __m256i block_of_rows(const uint8_t *codes, int64_t stride, const int16_t *x) {
+__attribute__((noinline)) static __m256i block_of_rows(const uint8_t *codes, int64_t stride,
+                                                       const int16_t *x) {
     __m256i x0 = plumb__load_avx2(x), x1 = plumb__load_avx2(x + 16), pair[4];
     for (int i = 0; i < 4; i++) {
         __m256i first = one_block(plumb__load_avx2(codes + 2 * i * stride), x0, x1);

@@ -1,7 +1,7 @@
 /* Quantising a row of activations into the AVX2 layout. */
 #include "backend/cpu/kernels/quantized_avx2.h"
 
-/* A block's products with FP8 weights, at most 28,672 each in units of 2^-6, stay below 2^31 when the
+/* A block's products with FP8 weights of at most 28,672, in units of 2^-6, stay below 2^31 when the
  * magnitudes of its 16-bit values add up to no more than this. */
 enum { MOST_SUM = INT32_MAX / 28672 };
 

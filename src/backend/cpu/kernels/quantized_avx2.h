@@ -4,9 +4,13 @@
  * A quantised activation times 2^9 is an integer of at most 18 bits with four significant ones.
  * Nearly all of a block's 32 values are multiples of a power of two that leaves them 16 bits; the few
  * others, too small for that, are called its REST and are multiplied one by one, in integers, beside
- * the vectors.  FP4 products split the value into two balanced digits of 8 bits (the rest are values
- * that are no multiple of 8), FP8 and many-row products take it as one number of 16 bits in a unit of
- * 2^shift, chosen per block so that a block's products cannot overflow 32 bits.
+ * the vectors.
+ *
+ *   array    taken by          what it holds                                      its rest
+ *   digit    FP4, one row      value / 8 as two balanced digits of 8 bits         digit_rest
+ *   eighth   FP4, many rows    value / 8                                          digit_rest
+ *   high     FP8               value / 2^shift; shift is chosen per block so      rest
+ *                              that a block's products cannot overflow 32 bits
  *
  * FP8 weights are taken as 16 bits too: w * 2^6, exact from 2^-3 up.  The few smaller ones (one in a
  * thousand of a Gaussian matrix) are SMALL weights, multiplied one by one as well; finding them costs
@@ -36,9 +40,9 @@ enum {
     PLUMB_ORDER_COUNT
 };
 
-/* The scale exponent of a block plus that of its sums' unit, at an exponent's place in a float: what many
- * rows add to the weights' exponents.  D * 2^u times P / 2^u is the same product as D * P while both
- * powers are normal numbers, which holds when all exponents of a chunk lie within least .. most. */
+/* The scale exponent of a block plus that of its sums' unit, at an exponent's place in a float: what is
+ * added to the weights' exponents.  A sum in units of 2^u times P * 2^u is D * P while both powers are
+ * normal numbers, which holds when all exponents of a chunk lie within least .. most. */
 typedef struct plumb_chunk_numbers {
     int32_t field[PLUMB_CHUNK_BLOCKS];
     int32_t least, most;            /* of the weights' exponents */
@@ -129,9 +133,9 @@ int64_t plumb__matmul_scratch_avx2(void);
 void plumb__matmul_avx2(const void *const *x, int64_t n_x, const plumb_matrix *w, int64_t n,
                         int64_t rows, plumb_panel_sums *sums, void *scratch);
 
-/* Keeps a running sum where it is: gcc otherwise regroups a chain of integer additions into a tree that
- * needs more registers than there are. */
-#define PLUMB_KEEP_AVX2(sum) __asm__("" : "+x"(sum))
+/* Keeps a value in a register from here on: gcc otherwise loads codes once per use, by way of the stack,
+ * and puts off the sums of a tree until registers run out. */
+#define PLUMB_KEEP_AVX2(value) __asm__("" : "+x"(value))
 
 /* P_b: 2^(ea + ew) from exponents biased by 127; +0 below the normal range, infinity above it. */
 static inline __m256 plumb__power_avx2(__m256i biased) {

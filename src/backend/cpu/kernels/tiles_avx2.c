@@ -4,7 +4,7 @@
  * the latency of a fused multiply-add.  So lane products are taken eight at once, two rows by four
  * columns, a quarter of their lanes at a time; the last steps of their trees are taken together,
  * on a transposed square.  Beyond the last row or column the last one stands in: it computes the
- * same again. */
+ * same again.  Compiled for AVX-512 too. */
 #include "backend/cpu/kernels/tiles.h"
 
 #include "arith/lanes.h"

@@ -1,5 +1,5 @@
 /* Packed keys into floats with AVX2 (tiles.h): compilers turn the definition's decoders into long
- * chains of shifts, where a table in a register or a half float does the same. */
+ * chains of shifts, where a table in a register or a half float does the same.  Compiled for AVX-512 too. */
 #include "backend/cpu/kernels/tiles.h"
 
 #include <immintrin.h>
