@@ -1,9 +1,9 @@
 /* The CPU's kernels: one table per instruction level, the portable C one is the definition.
  *
- * A kernel works on one row, or on the weights of a range of output rows; splitting over threads
- * is the business of cpu_linear.c, cpu_attention.c and cpu_rows.c.  The same bodies are compiled once per level (PLUMB_LEVEL names it), so
- * that a level without a hand-written variant of an op still gains from its instructions: the
- * source spells every rounding, so the compiler has no freedom to change a bit. */
+ * A kernel works on one row, or on the weights of a range of output rows; splitting over threads is the
+ * business of cpu_linear.c, cpu_attention.c and cpu_rows.c.  The same bodies are compiled once per level
+ * (PLUMB_LEVEL names it), so that a level without a hand-written variant of an op still gains from its
+ * instructions: the source spells every rounding, so the compiler has no freedom to change a bit. */
 #ifndef PLUMB_BACKEND_CPU_KERNELS_H
 #define PLUMB_BACKEND_CPU_KERNELS_H
 
