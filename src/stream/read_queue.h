@@ -1,0 +1,65 @@
+/* Loads, in order of need, for a reader.
+ *
+ * A load is a few extents of files that belong together (one expert).  The queue cuts them into
+ * pieces, keeps the reader's depth full, goes on after short reads and interruptions, and reports
+ * when all of a load has arrived or failed.  Urgent loads go first, in the order they were added;
+ * others (read-ahead) are only begun while no urgent piece waits or is being read, so that they
+ * delay a demanded read by the pieces in flight at most. */
+#ifndef PLUMB_STREAM_READ_QUEUE_H
+#define PLUMB_STREAM_READ_QUEUE_H
+
+#include "stream/reader.h"
+
+enum { PLUMB_LOAD_EXTENTS = 6 };
+
+typedef struct plumb_extent {
+    int fd;
+    int64_t offset, size; /* as read: aligned where fd is uncached */
+    int64_t needed;       /* of its first bytes these must come; the rest is alignment and may lie
+                           * behind the end of the file */
+    void *into;
+} plumb_extent;
+
+typedef struct plumb_load plumb_load;
+struct plumb_load {
+    plumb_extent extent[PLUMB_LOAD_EXTENTS];
+    int n_extents;
+    /* Called once, on a thread of the reader, without locks held: 0, or an errno (ENODATA for an end
+     * of file, ECANCELED after plumb__read_queue_cancel) with the extent and the file offset. */
+    void (*done)(plumb_load *load, int error, int extent, int64_t offset);
+    void *user;
+    /* The queue's own. */
+    plumb_load *next;
+    int extent_now, pieces, error, error_extent; /* cursor, unfinished pieces, first fault */
+    int64_t offset_now, error_offset;
+    bool urgent;
+};
+
+typedef struct plumb_read_queue plumb_read_queue;
+
+typedef struct plumb_read_stats {
+    int64_t bytes;          /* that arrived */
+    double urgent_seconds;  /* while at least one urgent load was unfinished */
+    int64_t urgent_bytes;   /* that arrived in that time */
+    double busy_seconds;    /* while any read was unfinished */
+} plumb_read_stats;
+
+/* Takes the reader over.  piece_bytes: a multiple of PLUMB_READ_ALIGNMENT. */
+PLUMB_MUST_CHECK plumb_status plumb__read_queue_open(plumb_reader *reader, int64_t piece_bytes,
+                                                     plumb_read_queue **queue, plumb_error *err);
+/* Drops what has not begun, waits for the rest, closes the reader. */
+void plumb__read_queue_close(plumb_read_queue *queue);
+plumb_reader *plumb__read_queue_reader(plumb_read_queue *queue);
+
+/* The load must live until `done` has been called. */
+void plumb__read_queue_add(plumb_read_queue *queue, plumb_load *load, bool urgent);
+/* A load that was read ahead is now demanded. Nothing happens when it is urgent already or finished. */
+void plumb__read_queue_urge(plumb_read_queue *queue, plumb_load *load);
+/* What has not begun will not: its `done` comes with ECANCELED, at once or with the last piece in
+ * flight.  Nothing happens when it is finished. */
+void plumb__read_queue_cancel(plumb_read_queue *queue, plumb_load *load);
+/* Returns when no load is unfinished. */
+void plumb__read_queue_wait_idle(plumb_read_queue *queue);
+void plumb__read_queue_stats(plumb_read_queue *queue, plumb_read_stats *stats);
+
+#endif

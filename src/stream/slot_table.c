@@ -1,0 +1,105 @@
+#include "stream/slot_table.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+
+const char *plumb__eviction_name(plumb_eviction eviction) {
+    static const char *const names[PLUMB_EVICTIONS] = {"lru", "age/(1+uses)", "ring"};
+    return names[eviction];
+}
+
+static void clear(plumb_slot_table *t, int64_t from) {
+    for (int64_t i = from; i < t->slots; i++) t->slot[i] = (plumb_slot){.key = -1};
+}
+
+plumb_status plumb__slot_table_open(int64_t keys, int64_t slots, plumb_eviction eviction,
+                                    plumb_slot_table *table, plumb_error *err) {
+    *table = (plumb_slot_table){.slots = slots, .keys = keys, .eviction = eviction};
+    table->slot = calloc((size_t)slots, sizeof *table->slot);
+    table->slot_of = calloc((size_t)keys, sizeof *table->slot_of);
+    table->uses = calloc((size_t)keys, sizeof *table->uses);
+    if (!table->slot || !table->slot_of || !table->uses) {
+        plumb__slot_table_free(table);
+        return plumb__fail_memory(err, "expert slots", (size_t)slots * sizeof *table->slot);
+    }
+    clear(table, 0);
+    for (int64_t i = 0; i < keys; i++) table->slot_of[i] = -1;
+    return PLUMB_OK;
+}
+
+void plumb__slot_table_free(plumb_slot_table *table) {
+    free(table->slot);
+    free(table->slot_of);
+    free(table->uses);
+    *table = (plumb_slot_table){0};
+}
+
+int64_t plumb__slot_find(const plumb_slot_table *table, int64_t key) { return table->slot_of[key]; }
+
+/* Is a's turn to give way before b's? */
+static bool goes_first(const plumb_slot_table *t, const plumb_slot *a, const plumb_slot *b) {
+    if (t->eviction == PLUMB_EVICT_OLDEST) return a->loaded < b->loaded;
+    if (t->eviction == PLUMB_EVICT_LRU) return a->last_use < b->last_use;
+    /* age_a / (1 + uses_a) > age_b / (1 + uses_b), without dividing. */
+    int64_t age_a = t->clock - a->last_use, age_b = t->clock - b->last_use;
+    return (double)age_a * (1.0 + t->uses[b->key]) > (double)age_b * (1.0 + t->uses[a->key]);
+}
+
+/* An empty slot, else the one that gives way, else -1. */
+static int64_t choose(const plumb_slot_table *t) {
+    int64_t best = -1;
+    for (int64_t i = 0; i < t->slots; i++) {
+        const plumb_slot *slot = &t->slot[i];
+        if (slot->key < 0) return i;
+        if (slot->pins == 0 && (best < 0 || goes_first(t, slot, &t->slot[best]))) best = i;
+    }
+    return best;
+}
+
+int64_t plumb__slot_claim(plumb_slot_table *table, int64_t key, int64_t *evicted) {
+    *evicted = -1;
+    if (table->pinned == table->slots) return -1;
+    int64_t chosen = choose(table);
+    plumb_slot *slot = &table->slot[chosen];
+    if (slot->key >= 0) {
+        *evicted = slot->key;
+        plumb__slot_drop(table, chosen);
+    }
+    table->clock++;
+    *slot = (plumb_slot){.key = key, .last_use = table->clock, .loaded = table->clock};
+    table->slot_of[key] = (int32_t)chosen;
+    table->used++;
+    return chosen;
+}
+
+void plumb__slot_use(plumb_slot_table *table, int64_t slot, int64_t uses) {
+    uint32_t *held = &table->uses[table->slot[slot].key];
+    *held = uses > (int64_t)(UINT32_MAX - *held) ? UINT32_MAX : *held + (uint32_t)uses;
+    table->slot[slot].last_use = ++table->clock;
+}
+
+void plumb__slot_pin(plumb_slot_table *table, int64_t slot) {
+    if (table->slot[slot].pins++ == 0) table->pinned++;
+}
+
+void plumb__slot_unpin(plumb_slot_table *table, int64_t slot) {
+    if (--table->slot[slot].pins == 0) table->pinned--;
+}
+
+void plumb__slot_drop(plumb_slot_table *table, int64_t slot) {
+    if (table->slot[slot].key < 0) return;
+    table->slot_of[table->slot[slot].key] = -1;
+    table->slot[slot] = (plumb_slot){.key = -1};
+    table->used--;
+}
+
+plumb_status plumb__slot_table_resize(plumb_slot_table *table, int64_t slots, plumb_error *err) {
+    plumb_slot *moved = realloc(table->slot, (size_t)slots * sizeof *moved);
+    if (!moved) return plumb__fail_memory(err, "expert slots", (size_t)slots * sizeof *moved);
+    int64_t before = table->slots;
+    table->slot = moved;
+    table->slots = slots;
+    clear(table, before);
+    return PLUMB_OK;
+}
