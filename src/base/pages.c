@@ -3,7 +3,10 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-enum { HUGE_PAGE = 2 << 20 };
+enum {
+    HUGE_PAGE = 2 << 20,
+    PAGE = 16384 /* or a divisor of it, everywhere we run */
+};
 
 static void unmap(char *from, char *to) {
     if (from < to) (void)munmap(from, (size_t)(to - from));
@@ -18,7 +21,7 @@ void *plumb__pages_map(int64_t bytes) {
     if (mapped == MAP_FAILED) return NULL;
     if (more == 0) return mapped;
     char *aligned = mapped + (HUGE_PAGE - (uintptr_t)mapped % HUGE_PAGE) % HUGE_PAGE;
-    int64_t page = 4096, end = (bytes + page - 1) / page * page;
+    int64_t end = (bytes + PAGE - 1) / PAGE * PAGE;
     unmap(mapped, aligned);
     unmap(aligned + end, mapped + bytes + more);
 #ifdef MADV_HUGEPAGE
