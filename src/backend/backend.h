@@ -35,11 +35,12 @@ typedef struct plumb_expert {
 } plumb_expert;
 
 /* Rows that go through one expert.  A slot is row * slots_per_row + place; outputs are added in
- * ascending place. */
+ * ascending place, whatever order they are made in. */
 typedef struct plumb_expert_group {
     plumb_expert expert;
     const int32_t *slots; /* [count] */
     int64_t count;
+    int64_t first;        /* row of `outputs` for slots[0]; the others follow it */
 } plumb_expert_group;
 
 /* Activations quantised to e4m3 by blocks of 32, in the backend's own layout. */
@@ -144,11 +145,15 @@ typedef struct plumb_backend_ops {
     /* logits [rows][experts]; ids, weights [rows][k], ascending expert id (model.md 4.8). */
     void (*route)(plumb_backend *b, const float *logits, const float *bias, int64_t rows,
                   int64_t experts, int64_t k, float route_scale, int32_t *ids, float *weights);
-    /* slots_per_row = routed + shared; weights [rows * slots_per_row]; out [rows][hidden] is the sum
-     * over a row's slots in ascending place, rounded once (model.md 4.9, arithmetic.md 11). */
+    /* Some of a layer's experts: weights [rows * slots_per_row] by slot, slots_per_row = routed +
+     * shared; every group fills its rows of outputs [rows * slots_per_row][hidden] (model.md 4.9). */
     void (*experts)(plumb_backend *b, const plumb_quantized *x, const plumb_expert_group *groups,
-                    int64_t n_groups, const float *weights, int64_t rows, int64_t slots_per_row,
-                    float limit, plumb_act *out);
+                    int64_t n_groups, const float *weights, int64_t slots_per_row, float limit,
+                    plumb_act *outputs);
+    /* out [rows][hidden] is the sum over a row's slots in ascending place, rounded once (arithmetic.md
+     * 11); the output of slot s lies in row where[s] of outputs. */
+    void (*experts_sum)(plumb_backend *b, const plumb_act *outputs, const int32_t *where,
+                        int64_t rows, int64_t slots_per_row, int64_t hidden, plumb_act *out);
     /* kv [rows][5][hidden]: keys of the four copies, then the value; live [rows] (model.md 5.5). */
     void (*engram_gate)(plumb_backend *b, plumb_act *h, const plumb_act *kv, const float *query_w,
                         const float *key_w, const uint8_t *live, int64_t rows, int64_t hidden,

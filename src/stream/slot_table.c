@@ -9,23 +9,17 @@ const char *plumb__eviction_name(plumb_eviction eviction) {
     return names[eviction];
 }
 
-static void clear(plumb_slot_table *t, int64_t from) {
-    for (int64_t i = from; i < t->slots; i++) t->slot[i] = (plumb_slot){.key = -1};
-}
-
 plumb_status plumb__slot_table_open(int64_t keys, int64_t slots, plumb_eviction eviction,
                                     plumb_slot_table *table, plumb_error *err) {
-    *table = (plumb_slot_table){.slots = slots, .keys = keys, .eviction = eviction};
-    table->slot = calloc((size_t)slots, sizeof *table->slot);
+    *table = (plumb_slot_table){.keys = keys, .eviction = eviction};
     table->slot_of = calloc((size_t)keys, sizeof *table->slot_of);
     table->uses = calloc((size_t)keys, sizeof *table->uses);
-    if (!table->slot || !table->slot_of || !table->uses) {
-        plumb__slot_table_free(table);
-        return plumb__fail_memory(err, "expert slots", (size_t)slots * sizeof *table->slot);
-    }
-    clear(table, 0);
-    for (int64_t i = 0; i < keys; i++) table->slot_of[i] = -1;
-    return PLUMB_OK;
+    plumb_status status = table->slot_of && table->uses
+                              ? plumb__slot_table_grow(table, slots, err)
+                              : plumb__fail_memory(err, "expert slots", (size_t)keys * 8);
+    for (int64_t i = 0; i < keys && status == PLUMB_OK; i++) table->slot_of[i] = -1;
+    if (status != PLUMB_OK) plumb__slot_table_free(table);
+    return status;
 }
 
 void plumb__slot_table_free(plumb_slot_table *table) {
@@ -49,10 +43,11 @@ static bool goes_first(const plumb_slot_table *t, const plumb_slot *a, const plu
 /* An empty slot, else the one that gives way, else -1. */
 static int64_t choose(const plumb_slot_table *t) {
     int64_t best = -1;
-    for (int64_t i = 0; i < t->slots; i++) {
+    for (int64_t i = 0; i < t->capacity; i++) {
         const plumb_slot *slot = &t->slot[i];
-        if (slot->key < 0) return i;
-        if (slot->pins == 0 && (best < 0 || goes_first(t, slot, &t->slot[best]))) best = i;
+        if (slot->key == PLUMB_SLOT_EMPTY) return i;
+        if (slot->key == PLUMB_SLOT_RETIRED || slot->pins > 0) continue;
+        if (best < 0 || goes_first(t, slot, &t->slot[best])) best = i;
     }
     return best;
 }
@@ -90,16 +85,33 @@ void plumb__slot_unpin(plumb_slot_table *table, int64_t slot) {
 void plumb__slot_drop(plumb_slot_table *table, int64_t slot) {
     if (table->slot[slot].key < 0) return;
     table->slot_of[table->slot[slot].key] = -1;
-    table->slot[slot] = (plumb_slot){.key = -1};
+    table->slot[slot] = (plumb_slot){.key = PLUMB_SLOT_EMPTY};
     table->used--;
 }
 
-plumb_status plumb__slot_table_resize(plumb_slot_table *table, int64_t slots, plumb_error *err) {
-    plumb_slot *moved = realloc(table->slot, (size_t)slots * sizeof *moved);
-    if (!moved) return plumb__fail_memory(err, "expert slots", (size_t)slots * sizeof *moved);
-    int64_t before = table->slots;
+int64_t plumb__slot_retire(plumb_slot_table *table) {
+    int64_t chosen = choose(table);
+    if (chosen < 0) return -1;
+    plumb__slot_drop(table, chosen);
+    table->slot[chosen].key = PLUMB_SLOT_RETIRED;
+    table->slots--;
+    return chosen;
+}
+
+plumb_status plumb__slot_table_grow(plumb_slot_table *table, int64_t slots, plumb_error *err) {
+    for (int64_t i = 0; i < table->capacity && table->slots < slots; i++) {
+        if (table->slot[i].key != PLUMB_SLOT_RETIRED) continue;
+        table->slot[i].key = PLUMB_SLOT_EMPTY;
+        table->slots++;
+    }
+    if (table->slots >= slots) return PLUMB_OK;
+    int64_t capacity = table->capacity + slots - table->slots;
+    plumb_slot *moved = realloc(table->slot, (size_t)capacity * sizeof *moved);
+    if (!moved) return plumb__fail_memory(err, "expert slots", (size_t)capacity * sizeof *moved);
+    for (int64_t i = table->capacity; i < capacity; i++)
+        moved[i] = (plumb_slot){.key = PLUMB_SLOT_EMPTY};
     table->slot = moved;
+    table->capacity = capacity;
     table->slots = slots;
-    clear(table, before);
     return PLUMB_OK;
 }

@@ -14,16 +14,19 @@ typedef enum plumb_eviction {
     PLUMB_EVICTIONS
 } plumb_eviction;
 
+enum { PLUMB_SLOT_EMPTY = -1, PLUMB_SLOT_RETIRED = -2 }; /* instead of a key */
+
 typedef struct plumb_slot {
-    int64_t key;      /* -1: empty */
+    int64_t key;
     int64_t last_use; /* clock of its last use; of its load until it is used */
     int64_t loaded;   /* clock of its load */
     int32_t pins;     /* > 0: must not give way */
 } plumb_slot;
 
 typedef struct plumb_slot_table {
-    plumb_slot *slot;     /* [slots] */
-    int64_t slots;        /* that may be in use */
+    plumb_slot *slot;     /* [capacity] */
+    int64_t capacity;
+    int64_t slots;        /* that are not retired */
     int64_t used;         /* slots with a key */
     int64_t pinned;       /* slots with pins */
     int64_t keys;
@@ -50,8 +53,10 @@ void plumb__slot_pin(plumb_slot_table *table, int64_t slot);
 void plumb__slot_unpin(plumb_slot_table *table, int64_t slot);
 /* Empties an unpinned slot. */
 void plumb__slot_drop(plumb_slot_table *table, int64_t slot);
-/* More or fewer slots.  Fewer: slots behind the new end must be empty (see plumb__slot_drop). */
-PLUMB_MUST_CHECK plumb_status plumb__slot_table_resize(plumb_slot_table *table, int64_t slots,
-                                                       plumb_error *err);
+/* Takes a slot out of use: an empty one, else the one that gives way.  -1 when all are pinned. */
+int64_t plumb__slot_retire(plumb_slot_table *table);
+/* Up to `slots` slots: retired ones come back, and new ones follow the last. */
+PLUMB_MUST_CHECK plumb_status plumb__slot_table_grow(plumb_slot_table *table, int64_t slots,
+                                                     plumb_error *err);
 
 #endif

@@ -138,6 +138,7 @@ static const plumb_backend_ops cpu_ops = {
     .index_select = plumb__cpu_index_select,
     .route = plumb__cpu_route,
     .experts = plumb__cpu_experts,
+    .experts_sum = plumb__cpu_experts_sum,
     .engram_gate = plumb__cpu_engram_gate,
 };
 

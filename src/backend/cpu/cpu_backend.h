@@ -20,7 +20,6 @@ typedef enum plumb_cpu_work {
     PLUMB_WORK_GATE,
     PLUMB_WORK_UP,
     PLUMB_WORK_QUANTIZED,
-    PLUMB_WORK_OUTPUT,
     PLUMB_WORK_PLACES,
     PLUMB_WORK_SCORES,   /* of one row's index keys, and what is made of them */
     PLUMB_WORK_COUNT
@@ -51,6 +50,14 @@ int64_t plumb__cpu_grain(int64_t cost);
 
 /* A quantised batch is rows * quantized_row_bytes(k), in the layout of the level. */
 int64_t plumb__cpu_quantized_bytes(const plumb_cpu_backend *cpu, int64_t rows, int64_t k);
+void *plumb__cpu_quantized_row(const plumb_cpu_backend *cpu, const plumb_quantized *q, int64_t k,
+                               int64_t row);
+
+/* Threads share columns in units that panels of weight rows are made of. */
+enum { PLUMB_CPU_UNIT = 16 };
+static inline int64_t plumb__cpu_units(int64_t columns) {
+    return (columns + PLUMB_CPU_UNIT - 1) / PLUMB_CPU_UNIT;
+}
 
 /* The operations, by file. */
 void plumb__cpu_quantize(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t k,
@@ -87,7 +94,9 @@ void plumb__cpu_route(plumb_backend *b, const float *logits, const float *bias, 
                       int64_t experts, int64_t k, float route_scale, int32_t *ids, float *weights);
 void plumb__cpu_experts(plumb_backend *b, const plumb_quantized *x,
                         const plumb_expert_group *groups, int64_t n_groups, const float *weights,
-                        int64_t rows, int64_t slots_per_row, float limit, plumb_act *out);
+                        int64_t slots_per_row, float limit, plumb_act *outputs);
+void plumb__cpu_experts_sum(plumb_backend *b, const plumb_act *outputs, const int32_t *where,
+                            int64_t rows, int64_t slots_per_row, int64_t hidden, plumb_act *out);
 void plumb__cpu_engram_gate(plumb_backend *b, plumb_act *h, const plumb_act *kv,
                             const float *query_w, const float *key_w, const uint8_t *live,
                             int64_t rows, int64_t hidden, float eps, float factor);
