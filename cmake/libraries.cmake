@@ -14,7 +14,12 @@ pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(EDIT REQUIRED IMPORTED_TARGET libedit)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  # Without it files are read by threads; older ones cannot fill a table of buffers bit by bit.
+  pkg_check_modules(LIBURING IMPORTED_TARGET liburing>=2.2)
+endif()
 
 add_library(plumb_libraries INTERFACE)
 target_link_libraries(plumb_libraries INTERFACE
-  PkgConfig::JANSSON PkgConfig::PCRE2 PkgConfig::XXHASH PkgConfig::UTF8PROC Threads::Threads m)
+  PkgConfig::JANSSON PkgConfig::PCRE2 PkgConfig::XXHASH PkgConfig::UTF8PROC Threads::Threads m
+  $<TARGET_NAME_IF_EXISTS:PkgConfig::LIBURING>)

@@ -30,6 +30,7 @@ OWNERS = {
     "utf8proc.h": ["text"],
     "xxhash.h": ["format", "text", "stream", "engine", "cli"],
     "histedit.h": ["cli"],
+    "liburing.h": ["stream"],
     "pthread.h": ["base", "stream", "engine"],
     "immintrin.h": ["arith", "backend"],
     "arm_neon.h": ["arith", "backend"],

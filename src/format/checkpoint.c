@@ -3,7 +3,7 @@
  *
  * Names stay where they were read, in the text of the shard headers; the tensors are one array
  * sorted by name.  Descriptors stay open, so that a folder that is moved away keeps working until
- * the check after each read notices. */
+ * the check after each read notices (shard_file.h). */
 #include "format/checkpoint.h"
 
 #include "base/alloc.h"
@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "format/checkpoint_index.h"
 #include "format/safetensors.h"
+#include "format/shard_file.h"
 #include "format/tensor_table.h"
 
 #include <errno.h>
@@ -20,18 +21,10 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct shard_file {
-    char *path;
-    const char *file;   /* the last part of path */
-    int fd;
-    struct stat opened; /* what the file was */
-    char *header;       /* holds the tensors' names */
-} shard_file;
-
 struct plumb_checkpoint {
     char *folder;
     plumb_model_config config;
-    shard_file *shards;
+    plumb_shard_file *shards;
     int64_t n_shards;
     plumb_tensor_list tensors;
     plumb_log_fn log;
@@ -53,8 +46,8 @@ static char *join(const char *folder, const char *file) {
 /* ---- Shards ---------------------------------------------------------------------------------- */
 
 static plumb_status open_shard(plumb_checkpoint *checkpoint, const char *file, plumb_error *err) {
-    shard_file *shard = &checkpoint->shards[checkpoint->n_shards];
-    *shard = (shard_file){.fd = -1, .path = join(checkpoint->folder, file)};
+    plumb_shard_file *shard = &checkpoint->shards[checkpoint->n_shards];
+    *shard = (plumb_shard_file){.fd = -1, .path = join(checkpoint->folder, file)};
     if (!shard->path) return plumb__fail_memory(err, file, strlen(file));
     shard->file = shard->path + strlen(checkpoint->folder) + 1;
     uint16_t number = (uint16_t)checkpoint->n_shards++;
@@ -280,7 +273,7 @@ plumb_status plumb__checkpoint_open(const char *folder, plumb_log_fn log, void *
 void plumb__checkpoint_close(plumb_checkpoint *checkpoint) {
     if (!checkpoint) return;
     for (int64_t i = 0; i < checkpoint->n_shards; i++) {
-        shard_file *shard = &checkpoint->shards[i];
+        plumb_shard_file *shard = &checkpoint->shards[i];
         if (shard->fd >= 0) (void)close(shard->fd);
         free(shard->path);
         free(shard->header);
@@ -329,36 +322,9 @@ const char *plumb__checkpoint_shard_path(const plumb_checkpoint *checkpoint, int
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static bool same_content(const struct stat *a, const struct stat *b) {
-    return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-/* Is the open file still what it was, and still what its path leads to? */
-static plumb_status check_unchanged(const shard_file *shard, const char *name, int64_t offset,
-                                    plumb_error *err) {
-    const struct stat *opened = &shard->opened;
-    struct stat now, there;
-    if (fstat(shard->fd, &now) != 0)
-        return plumb__fail(err, PLUMB_ERROR_IO, shard->path, name, offset, strerror(errno),
-                           "the file that was opened");
-    if (!same_content(opened, &now))
-        return plumb__fail(err, PLUMB_ERROR_IO, shard->path, name, offset,
-                           plumb__format("a file changed since it was opened, now of %lld bytes",
-                                         (long long)now.st_size).s,
-                           "the unchanged file of %lld bytes", (long long)opened->st_size);
-    if (stat(shard->path, &there) != 0)
-        return plumb__fail(err, PLUMB_ERROR_IO, shard->path, name, offset, strerror(errno),
-                           "the file that was opened");
-    if (there.st_ino != opened->st_ino || there.st_dev != opened->st_dev)
-        return plumb__fail(err, PLUMB_ERROR_IO, shard->path, name, offset,
-                           "another file of that name", "the file that was opened");
-    return PLUMB_OK;
-}
-
 plumb_status plumb__checkpoint_read(const plumb_checkpoint *checkpoint, const plumb_tensor *tensor,
                                     int64_t begin, int64_t size, void *into, plumb_error *err) {
-    const shard_file *shard = &checkpoint->shards[tensor->shard];
+    const plumb_shard_file *shard = &checkpoint->shards[tensor->shard];
     if (begin < 0 || size < 0 || begin > tensor->bytes || size > tensor->bytes - begin)
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, shard->path, tensor->name, begin,
                            plumb__format("a read of %lld bytes", (long long)size).s,
@@ -368,5 +334,17 @@ plumb_status plumb__checkpoint_read(const plumb_checkpoint *checkpoint, const pl
         plumb__file_read_at(shard->fd, shard->path, tensor->name, offset, size, into, err);
     if (status != PLUMB_OK) return status;
     /* After the read, so that what it returned is known to be of the old file. */
-    return check_unchanged(shard, tensor->name, offset, err);
+    return plumb__shard_check_unchanged(shard, tensor->name, offset, err);
+}
+
+plumb_status plumb__checkpoint_check_unchanged(const plumb_checkpoint *checkpoint,
+                                               const plumb_tensor *tensor, plumb_error *err) {
+    return plumb__shard_check_unchanged(&checkpoint->shards[tensor->shard], tensor->name,
+                                        tensor->offset, err);
+}
+
+plumb_status plumb__checkpoint_open_uncached(const plumb_checkpoint *checkpoint, int64_t shard,
+                                             int *fd, bool *uncached, char *why, size_t why_size,
+                                             plumb_error *err) {
+    return plumb__shard_open_uncached(&checkpoint->shards[shard], fd, uncached, why, why_size, err);
 }

@@ -37,6 +37,20 @@ const char *plumb__checkpoint_shard_path(const plumb_checkpoint *checkpoint, int
 PLUMB_MUST_CHECK plumb_status plumb__checkpoint_read(const plumb_checkpoint *checkpoint,
                                                      const plumb_tensor *tensor, int64_t begin,
                                                      int64_t size, void *into, plumb_error *err);
+/* For whoever reads shards by descriptors of their own: is the tensor's shard still the file that was
+ * opened, under its path, with its size and modification time?  To be asked after a read, so that
+ * what it returned is known to be of that file.  Thread-safe. */
+PLUMB_MUST_CHECK plumb_status plumb__checkpoint_check_unchanged(const plumb_checkpoint *checkpoint,
+                                                                const plumb_tensor *tensor,
+                                                                plumb_error *err);
+/* A second descriptor of a shard, whose reads go past the page cache: aligned ones only (on Linux
+ * offset, size and memory to 4096).  Where the file system refuses, an ordinary one; *uncached
+ * tells, and `why` (may be NULL) receives a phrase for the log.  close() it.  A path that no longer
+ * leads to the file that was opened, unchanged, is an error.  Thread-safe. */
+PLUMB_MUST_CHECK plumb_status plumb__checkpoint_open_uncached(const plumb_checkpoint *checkpoint,
+                                                              int64_t shard, int *fd,
+                                                              bool *uncached, char *why,
+                                                              size_t why_size, plumb_error *err);
 /* Refuses NaN: e4m3 codes 0x7F/0xFF, ue8m0 byte 255, NaN or infinite bf16/f32.  `begin` is the
  * payload offset of `bytes`, for the message.  (e2m1 has no NaN.) */
 PLUMB_MUST_CHECK plumb_status plumb__checkpoint_check_values(const plumb_checkpoint *checkpoint,

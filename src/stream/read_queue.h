@@ -22,10 +22,12 @@ typedef struct plumb_extent {
 
 typedef struct plumb_load plumb_load;
 struct plumb_load {
-    plumb_extent extent[PLUMB_LOAD_EXTENTS];
-    int n_extents;
-    /* Called once, on a thread of the reader, without locks held: 0, or an errno (ENODATA for an end
-     * of file, ECANCELED after plumb__read_queue_cancel) with the extent and the file offset. */
+    plumb_extent extent[PLUMB_LOAD_EXTENTS]; /* each of 1 byte or more */
+    int n_extents;                           /* 1 or more */
+    /* Called once, without locks held: 0, or an errno (ENODATA for an end of file, ECANCELED after
+     * plumb__read_queue_cancel) with the extent and the file offset (-1 and -1 without a fault).  On
+     * a thread of the reader, or inside the cancel or close that drops a load of which nothing is in
+     * flight.  The load is the caller's again.  May add loads; must not wait or close. */
     void (*done)(plumb_load *load, int error, int extent, int64_t offset);
     void *user;
     /* The queue's own. */
@@ -44,10 +46,11 @@ typedef struct plumb_read_stats {
     double busy_seconds;    /* while any read was unfinished */
 } plumb_read_stats;
 
-/* Takes the reader over.  piece_bytes: a multiple of PLUMB_READ_ALIGNMENT. */
+/* Takes the reader over, unless it fails.  piece_bytes: a multiple of PLUMB_READ_ALIGNMENT. */
 PLUMB_MUST_CHECK plumb_status plumb__read_queue_open(plumb_reader *reader, int64_t piece_bytes,
                                                      plumb_read_queue **queue, plumb_error *err);
-/* Drops what has not begun, waits for the rest, closes the reader. */
+/* Drops what has not begun (`done` comes with ECANCELED), waits for the rest, closes the reader.
+ * Nobody may add loads any more.  NULL is fine. */
 void plumb__read_queue_close(plumb_read_queue *queue);
 plumb_reader *plumb__read_queue_reader(plumb_read_queue *queue);
 
@@ -56,9 +59,9 @@ void plumb__read_queue_add(plumb_read_queue *queue, plumb_load *load, bool urgen
 /* A load that was read ahead is now demanded. Nothing happens when it is urgent already or finished. */
 void plumb__read_queue_urge(plumb_read_queue *queue, plumb_load *load);
 /* What has not begun will not: its `done` comes with ECANCELED, at once or with the last piece in
- * flight.  Nothing happens when it is finished. */
+ * flight.  Nothing happens when it is finished, and after a fault only that fault is reported. */
 void plumb__read_queue_cancel(plumb_read_queue *queue, plumb_load *load);
-/* Returns when no load is unfinished. */
+/* Returns when no load is unfinished and every `done` has returned. */
 void plumb__read_queue_wait_idle(plumb_read_queue *queue);
 void plumb__read_queue_stats(plumb_read_queue *queue, plumb_read_stats *stats);
 
