@@ -265,7 +265,6 @@ static plumb_load *drop(plumb_read_queue *queue, plumb_load *load) {
 void plumb__read_queue_cancel(plumb_read_queue *queue, plumb_load *load) {
     pthread_mutex_lock(&queue->lock);
     plumb_load *dropped = is_finished(load) ? NULL : drop(queue, load);
-    start_pieces(queue); /* it may have been what read-ahead waited for */
     pthread_mutex_unlock(&queue->lock);
     if (dropped) report(queue, dropped);
 }
