@@ -262,11 +262,13 @@ static plumb_load *drop(plumb_read_queue *queue, plumb_load *load) {
     return finished(queue, load);
 }
 
-void plumb__read_queue_cancel(plumb_read_queue *queue, plumb_load *load) {
+bool plumb__read_queue_cancel(plumb_read_queue *queue, plumb_load *load) {
     pthread_mutex_lock(&queue->lock);
-    plumb_load *dropped = is_finished(load) ? NULL : drop(queue, load);
+    bool dropped = !is_finished(load) && drop(queue, load);
+    if (dropped && --queue->unfinished == 0) pthread_cond_broadcast(&queue->idle);
+    start_pieces(queue); /* it may have been what read-ahead waited for */
     pthread_mutex_unlock(&queue->lock);
-    if (dropped) report(queue, dropped);
+    return dropped;
 }
 
 static void wait_idle(plumb_read_queue *queue) {

@@ -26,8 +26,8 @@ struct plumb_load {
     int n_extents;                           /* 1 or more */
     /* Called once, without locks held: 0, or an errno (ENODATA for an end of file, ECANCELED after
      * plumb__read_queue_cancel) with the extent and the file offset (-1 and -1 without a fault).  On
-     * a thread of the reader, or inside the cancel or close that drops a load of which nothing is in
-     * flight.  The load is the caller's again.  May add loads; must not wait or close. */
+     * a thread of the reader, or inside the close that drops a load of which nothing is in flight.
+     * The load is the caller's again.  May add loads; must not wait or close. */
     void (*done)(plumb_load *load, int error, int extent, int64_t offset);
     void *user;
     /* The queue's own. */
@@ -58,9 +58,10 @@ plumb_reader *plumb__read_queue_reader(plumb_read_queue *queue);
 void plumb__read_queue_add(plumb_read_queue *queue, plumb_load *load, bool urgent);
 /* A load that was read ahead is now demanded. Nothing happens when it is urgent already or finished. */
 void plumb__read_queue_urge(plumb_read_queue *queue, plumb_load *load);
-/* What has not begun will not: its `done` comes with ECANCELED, at once or with the last piece in
- * flight.  Nothing happens when it is finished, and after a fault only that fault is reported. */
-void plumb__read_queue_cancel(plumb_read_queue *queue, plumb_load *load);
+/* Stops a load.  True: nothing of it was in flight, it is the caller's again and `done` will not be
+ * called.  False: it is finished, or `done` comes with the last piece in flight, with ECANCELED, or the
+ * fault that came before it. */
+bool plumb__read_queue_cancel(plumb_read_queue *queue, plumb_load *load);
 /* Returns when no load is unfinished and every `done` has returned. */
 void plumb__read_queue_wait_idle(plumb_read_queue *queue);
 void plumb__read_queue_stats(plumb_read_queue *queue, plumb_read_stats *stats);
