@@ -14,6 +14,7 @@ struct plumb_weight_source {
     int64_t bytes;
     plumb_expert *expert; /* [experts] */
     int64_t experts, next;
+    int64_t requested, taken; /* of the layer at work */
     uint8_t *engram_codes, *engram_scales; /* [ROWS][engram_dim], [ROWS][engram_dim / 32] */
     uint16_t *embedding;                   /* [ROWS][hidden] */
 };
@@ -77,16 +78,45 @@ int64_t bench_source_bytes(const plumb_weight_source *source) { return source->b
 
 /* ---- stream/weight_source.h, as far as a network calls it ---------------------------------- */
 
-plumb_status plumb__source_experts(plumb_weight_source *source, int64_t layer, const int32_t *ids,
-                                   int64_t n, plumb_expert *experts, plumb_error *err) {
+plumb_status plumb__source_request(plumb_weight_source *source, int64_t layer, const int32_t *ids,
+                                   const int32_t *rows, int64_t n, plumb_error *err) {
     (void)layer;
     (void)ids;
+    (void)rows;
     (void)err;
-    for (int64_t i = 0; i < n; i++) {
-        experts[i] = source->expert[source->next];
+    source->requested = n;
+    source->taken = 0;
+    return PLUMB_OK;
+}
+
+plumb_status plumb__source_take(plumb_weight_source *source, int64_t most, bool wait,
+                                int32_t *which, plumb_expert *experts, int64_t *count,
+                                plumb_error *err) {
+    (void)wait;
+    (void)err;
+    for (*count = 0; *count < most && source->taken < source->requested; ++*count) {
+        which[*count] = (int32_t)source->taken++;
+        experts[*count] = source->expert[source->next];
         source->next = (source->next + 1) % source->experts;
     }
     return PLUMB_OK;
+}
+
+void plumb__source_give_back(plumb_weight_source *source) { (void)source; }
+
+void plumb__source_abandon(plumb_weight_source *source) { source->requested = 0; }
+
+bool plumb__source_wants_guess(plumb_weight_source *source) {
+    (void)source;
+    return false;
+}
+
+void plumb__source_read_ahead(plumb_weight_source *source, int64_t layer, const int32_t *ids,
+                              int64_t n) {
+    (void)source;
+    (void)layer;
+    (void)ids;
+    (void)n;
 }
 
 plumb_status plumb__source_engram_rows(plumb_weight_source *source, int engram, const int64_t *rows,

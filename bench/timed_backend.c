@@ -56,6 +56,11 @@ static void *timed_allocate(plumb_backend *b, int64_t bytes) {
     return inner_of(b)->ops->allocate(inner_of(b), bytes);
 }
 
+static int64_t timed_working_bytes(plumb_backend *b, int64_t rows, int64_t widest, int64_t places,
+                                   int64_t inter) {
+    return inner_of(b)->ops->working_bytes(inner_of(b), rows, widest, places, inter);
+}
+
 static void timed_release(plumb_backend *b, void *memory) {
     inner_of(b)->ops->release(inner_of(b), memory);
 }
@@ -174,10 +179,10 @@ static void timed_hc_mix(plumb_backend *b, const plumb_act *h, int64_t rows, int
 
 static void timed_experts(plumb_backend *b, const plumb_quantized *x,
                           const plumb_expert_group *groups, int64_t n_groups, const float *weights,
-                          int64_t rows, int64_t slots_per_row, float limit, plumb_act *out) {
+                          int64_t slots_per_row, float limit, plumb_act *outputs) {
     double start = bench_now(), bytes = 0;
-    inner_of(b)->ops->experts(inner_of(b), x, groups, n_groups, weights, rows, slots_per_row, limit,
-                              out);
+    inner_of(b)->ops->experts(inner_of(b), x, groups, n_groups, weights, slots_per_row, limit,
+                              outputs);
     for (int64_t g = 0; g < n_groups; g++) {
         const plumb_expert *e = &groups[g].expert;
         bytes += weight_bytes(&e->gate) + weight_bytes(&e->up) + weight_bytes(&e->down);
@@ -187,6 +192,13 @@ static void timed_experts(plumb_backend *b, const plumb_quantized *x,
         const plumb_expert *e = &groups[g].expert;
         count_work(b, op, quantised_work(&e->gate), 3 * weight_flops(&e->gate, groups[g].count));
     }
+}
+
+static void timed_experts_sum(plumb_backend *b, const plumb_act *outputs, const int32_t *where,
+                              int64_t rows, int64_t slots_per_row, int64_t hidden, plumb_act *out) {
+    double start = bench_now();
+    inner_of(b)->ops->experts_sum(inner_of(b), outputs, where, rows, slots_per_row, hidden, out);
+    (void)note(b, "experts_sum", NULL, start, 0);
 }
 
 /* ---- Operations with caches ------------------------------------------------------------------ */
@@ -216,6 +228,7 @@ static const plumb_backend_ops timed_ops = {
     .name = "timed",
     .close = timed_close,
     .allocate = timed_allocate,
+    .working_bytes = timed_working_bytes,
     .release = timed_release,
     .begin = timed_begin,
     .end = timed_end,
@@ -239,6 +252,7 @@ static const plumb_backend_ops timed_ops = {
     .index_select = timed_index_select,
     .route = timed_route,
     .experts = timed_experts,
+    .experts_sum = timed_experts_sum,
     .engram_gate = timed_engram_gate,
 };
 

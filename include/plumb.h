@@ -74,12 +74,29 @@ typedef void (*plumb_log_fn)(void *user, plumb_log_level level, const char *line
 
 typedef struct plumb_model plumb_model;
 
+/* Sees which routed experts ids[n], ascending, a layer chose for the token at `position`. */
+typedef void (*plumb_route_fn)(void *user, int64_t position, int64_t layer, const int32_t *ids,
+                               int64_t n);
+
 typedef struct plumb_model_options {
     int threads;      /* 0: one per core this process may use */
     /* NULL: best; or portable, avx2, avx512, avx512_bf16, neon (PLUMB_CPU overrides) */
     const char *cpu_level;
     plumb_log_fn log; /* NULL: silent */
     void *log_user;
+
+    /* Streaming: routed experts come from the files as they are needed, and memory stays within a
+     * budget that also pays for dense weights, sessions and working memory (docs/streaming.md). */
+    bool streaming;
+    int64_t memory_bytes;   /* the budget; 0: what this machine can spare */
+    int64_t cache_experts;  /* exactly so many experts in memory, whatever the budget; 0: what fits */
+    bool layer_buffers;     /* keep no expert for later: buffers for a layer and the next */
+    bool no_guess;          /* do not read the next layer's likely experts ahead */
+    const char *hot_list;   /* file of the experts used most: read first at opening, where it exists,
+                             * and written at closing; NULL: none */
+    bool cold;              /* start with no expert in memory all the same */
+    plumb_route_fn routes;  /* may be NULL */
+    void *routes_user;
 } plumb_model_options;
 
 typedef struct plumb_model_info {
@@ -87,6 +104,7 @@ typedef struct plumb_model_info {
     int64_t max_positions;
     int64_t bos_id, eos_id;
     int64_t resident_bytes;     /* weights held in memory now */
+    bool streaming;
     int threads;
     const char *cpu_level;      /* static string */
     const char *path;           /* lives as long as the model */
@@ -99,6 +117,25 @@ PLUMB_MUST_CHECK plumb_status plumb_model_open(const char *path, const plumb_mod
 void plumb_model_close(plumb_model *model); /* all its sessions must be gone; NULL is fine */
 void plumb_model_get_info(const plumb_model *model, plumb_model_info *info);
 
+/* What streaming has done since the model was opened; a request's share is a difference of two. */
+typedef struct plumb_stream_stats {
+    int64_t expert_slots, experts_held, expert_bytes; /* now: slots, those in use, bytes of one */
+    int64_t hits, misses;        /* experts asked for that were in memory, that were not */
+    int64_t bytes_read;          /* of experts */
+    double read_seconds;         /* while a read was waited for */
+    int64_t read_bytes;          /* that came in that time: their quotient is the speed of the drive */
+    double wait_seconds;         /* in which nothing was computed, for want of an expert */
+    int64_t ahead_useful, ahead_wasted; /* experts read ahead that were then asked for, or not */
+    int64_t engram_rows, engram_distinct, engram_cached, engram_reads;
+    int64_t peak_memory_bytes;   /* of the whole process, by the system's account */
+} plumb_stream_stats;
+void plumb_model_get_stream_stats(plumb_model *model, plumb_stream_stats *stats);
+
+/* Changes the budget, or (cache_experts > 0) the number of experts in memory, of a streaming model;
+ * takes effect at once but for what is in use.  Never changes a bit. */
+PLUMB_MUST_CHECK plumb_status plumb_model_set_cache(plumb_model *model, int64_t memory_bytes,
+                                                    int64_t cache_experts, plumb_error *err);
+
 /* ---- Session ------------------------------------------------------------------------ */
 
 typedef struct plumb_session plumb_session;
@@ -106,7 +143,8 @@ typedef struct plumb_session plumb_session;
 typedef struct plumb_session_options {
     int64_t context; /* most positions; 0: the model's max_position_embeddings */
     int64_t chunk;   /* most rows evaluated at once; 0: default.  Never changes a bit. */
-    /* Called between layers with rows done and rows asked for; nonzero cancels.  May be NULL. */
+    /* Called between layers, and before waiting for experts from the disk, with rows done and rows
+     * asked for; nonzero cancels.  May be NULL. */
     int (*progress)(void *user, int64_t done, int64_t total);
     void *progress_user;
 } plumb_session_options;

@@ -96,6 +96,11 @@ typedef struct plumb_backend_ops {
      * check, PLUMB_ERROR_MEMORY when one had no scratch memory. */
     plumb_status (*check)(plumb_backend *b);
 
+    /* Most memory of its own that a batch of `rows` rows makes the backend keep: `widest` input of a
+     * linear, `places` slots of experts of `inter`. */
+    int64_t (*working_bytes)(plumb_backend *b, int64_t rows, int64_t widest, int64_t places,
+                             int64_t inter);
+
     /* x [rows][k] -> out; out was made for at least rows * k elements. */
     int64_t (*quantized_bytes)(plumb_backend *b, int64_t rows, int64_t k);
     void (*quantize)(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t k,

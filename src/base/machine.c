@@ -2,7 +2,10 @@
 
 #include <sched.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
@@ -59,9 +62,65 @@ int plumb__machine_cores(void) {
     return n > 0 ? (int)n : 1;
 }
 
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+#if defined(__linux__)
+/* The first number after `key` in a small file of the system, or -1; "max" is no number. */
+static int64_t number_in(const char *path, const char *key) {
+    char text[4096];
+    FILE *file = fopen(path, "re");
+    if (!file) return -1;
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[size] = 0;
+    const char *at = strstr(text, key);
+    if (!at) return -1;
+    at += strlen(key);
+    while (*at == ' ') at++;
+    return *at >= '0' && *at <= '9' ? strtoll(at, NULL, 10) : -1;
+}
+
+/* The limit of the container that we are in, and what it uses. */
+static int64_t container_limit(void) {
+    int64_t limit = number_in("/sys/fs/cgroup/memory.max", "");
+    return limit >= 0 ? limit : number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", "");
+}
+
+static int64_t container_use(void) {
+    int64_t used = number_in("/sys/fs/cgroup/memory.current", "");
+    return used >= 0 ? used : number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes", "");
+}
+
+int64_t plumb__machine_available_bytes(void) {
+    int64_t available = number_in("/proc/meminfo", "MemAvailable:");
+    if (available < 0) return 0;
+    available *= 1024;
+    int64_t limit = container_limit(), used = container_use();
+    if (limit < 0 || used < 0) return available;
+    int64_t left = limit > used ? limit - used : 0;
+    return left < available ? left : available;
+}
+#else
+static int64_t container_limit(void) { return -1; }
+
+int64_t plumb__machine_available_bytes(void) { return 0; }
+#endif
+
 int64_t plumb__machine_memory_bytes(void) {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page_bytes > 0 ? (int64_t)pages * page_bytes : 0;
+    if (pages <= 0 || page_bytes <= 0) return 0;
+    int64_t physical = (int64_t)pages * page_bytes, limit = container_limit();
+    return limit > 0 && limit < physical ? limit : physical;
+}
+
+int64_t plumb__machine_peak_bytes(void) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+#if defined(__APPLE__)
+    return usage.ru_maxrss;
+#else
+    return (int64_t)usage.ru_maxrss * 1024;
+#endif
 }
 
 const char *plumb__machine_level_from_environment(void) {

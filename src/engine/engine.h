@@ -16,7 +16,27 @@ struct plumb_model {
     pthread_mutex_t lock; /* one evaluation at a time: the network's working memory is shared */
     int threads;
     const char *cpu_level;
+    /* Streaming (memory_budget.h). */
+    bool streaming, layer_buffers;
+    int64_t memory_bytes;     /* budget, 0: none */
+    int64_t cache_experts;    /* exact number of slots, 0: what the budget leaves */
+    plumb_eviction eviction;  /* of a cache that can keep something from token to token */
+    int64_t (*available_memory)(void);
+    _Atomic int64_t session_bytes; /* of all sessions */
+    char *hot_list;           /* path or NULL */
+    uint32_t *earlier_uses;   /* [layers * experts] what the hot list said at opening */
 };
+
+/* What only tests choose: how files are read. */
+typedef struct plumb_reading {
+    plumb_reader_kind reader;
+    plumb_reader *(*wrap)(void *user, plumb_reader *inner); /* NULL: none */
+    void *wrap_user;
+} plumb_reading;
+PLUMB_MUST_CHECK plumb_status plumb__model_open_reading(const char *path,
+                                                        const plumb_model_options *options,
+                                                        const plumb_reading *reading,
+                                                        plumb_model **model, plumb_error *err);
 
 /* Rings and carries at an earlier length: with the append-only caches, a place to resume from. */
 typedef struct plumb_resume_point {
@@ -34,6 +54,7 @@ struct plumb_session {
     int64_t token_capacity;
     float *logits;   /* [vocab] of the last token of the last plumb_session_eval */
     uint8_t *backup; /* fixed part at the start of a call, to undo it */
+    int64_t counted_bytes; /* in model->session_bytes */
     plumb_resume_point point[PLUMB_MAX_RESUME_POINTS]; /* ascending length */
     int n_points;
 };

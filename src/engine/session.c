@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "engine/memory_budget.h"
 
 #include <stdlib.h>
 
@@ -17,11 +18,11 @@ enum {
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static plumb_status check_options(const plumb_model *model, plumb_session_options *o,
-                                  plumb_error *err) {
+static plumb_status check_options(plumb_model *model, plumb_session_options *o, plumb_error *err) {
     int64_t most = model->network.config->max_positions;
     if (o->context == 0) o->context = most;
-    if (o->chunk == 0) o->chunk = DEFAULT_CHUNK;
+    /* A sweep through all experts pays for as many rows as it can. */
+    if (o->chunk == 0) o->chunk = model->streaming ? plumb__budget_chunk(model) : DEFAULT_CHUNK;
     if (o->context < 1 || o->context > most)
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "context", -1,
                            plumb__format("%lld", (long long)o->context).s, "1 to %lld",
@@ -29,7 +30,17 @@ static plumb_status check_options(const plumb_model *model, plumb_session_option
     if (o->chunk < 1)
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "chunk", -1,
                            plumb__format("%lld", (long long)o->chunk).s, "1 or more");
-    return PLUMB_OK;
+    int64_t rows = o->chunk < o->context ? o->chunk : o->context;
+    return plumb__budget_check_session(model, o->context, rows, err);
+}
+
+/* Brings the model's account of its sessions up to date. */
+static void count_bytes(plumb_session *s) {
+    int64_t fixed = plumb__state_fixed_bytes(s->state), bytes = plumb__state_bytes(s->state);
+    bytes += (s->n_points + 1) * fixed + s->token_capacity * (int64_t)sizeof *s->tokens;
+    bytes += s->model->network.config->vocab * (int64_t)sizeof *s->logits;
+    s->model->session_bytes += bytes - s->counted_bytes;
+    s->counted_bytes = bytes;
 }
 
 plumb_status plumb_session_create(plumb_model *model, const plumb_session_options *options,
@@ -53,12 +64,14 @@ plumb_status plumb_session_create(plumb_model *model, const plumb_session_option
         plumb_session_destroy(session);
         return status;
     }
+    count_bytes(session);
     *out = session;
     return PLUMB_OK;
 }
 
 void plumb_session_destroy(plumb_session *session) {
     if (!session) return;
+    session->model->session_bytes -= session->counted_bytes;
     for (int i = 0; i < session->n_points; i++) free(session->point[i].fixed);
     plumb__state_destroy(session->state);
     free(session->tokens);
@@ -148,6 +161,7 @@ static plumb_status run_to(plumb_session *s, int64_t end, bool all_logits, plumb
     while (status == PLUMB_OK && s->state->length < end) {
         int64_t left = end - s->state->length;
         int64_t rows = left < s->options.chunk ? left : s->options.chunk;
+        plumb__budget_apply(s->model, rows);
         progress_of_call progress = {&s->options, s->state->length - start, rows, end - start};
         plumb_batch batch = {.state = s->state, .tokens = s->tokens, .rows = rows,
                              .end = end,
@@ -177,6 +191,7 @@ static plumb_status append(plumb_session *s, const int32_t *tokens, int64_t n, b
     status = run_to(s, start + n, all_logits, sink, user, err);
     int64_t last = s->n_points > 0 ? s->point[s->n_points - 1].length : 0;
     if (status == PLUMB_OK && (n > 1 || s->state->length - last >= RESUME_DISTANCE)) add_point(s);
+    count_bytes(s);
     return status;
 }
 

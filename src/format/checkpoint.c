@@ -320,6 +320,10 @@ const char *plumb__checkpoint_shard_path(const plumb_checkpoint *checkpoint, int
     return checkpoint->shards[shard].path;
 }
 
+int plumb__checkpoint_shard_fd(const plumb_checkpoint *checkpoint, int64_t shard) {
+    return checkpoint->shards[shard].fd;
+}
+
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 plumb_status plumb__checkpoint_read(const plumb_checkpoint *checkpoint, const plumb_tensor *tensor,

@@ -30,6 +30,8 @@ const plumb_tensor *plumb__checkpoint_find(const plumb_checkpoint *checkpoint, c
     __attribute__((format(printf, 2, 3)));
 int64_t plumb__checkpoint_shards(const plumb_checkpoint *checkpoint);
 const char *plumb__checkpoint_shard_path(const plumb_checkpoint *checkpoint, int64_t shard);
+/* The checkpoint's own descriptor of a shard; reads through it use the page cache. */
+int plumb__checkpoint_shard_fd(const plumb_checkpoint *checkpoint, int64_t shard);
 
 /* Reads bytes [begin, begin + size) of the tensor's payload into `into`.  Thread-safe.  A short or
  * failing read, or a shard whose size or modification time changed since open or whose path leads

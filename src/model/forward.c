@@ -91,7 +91,7 @@ static plumb_status run_layer(plumb_network *n, const plumb_batch *batch, int64_
     mix(n, full, rows, &weights->hc_ffn);
     sublayer_input(n, full, rows, weights->ffn_norm);
     observe(n, batch, PLUMB_POINT_FFN_IN, layer);
-    plumb_status status = plumb__experts(n, rows, full, layer, err);
+    plumb_status status = plumb__experts(n, batch, layer, full, err);
     if (status != PLUMB_OK) return status;
     observe(n, batch, PLUMB_POINT_FFN_OUT, layer);
     sublayer_output(n, full, rows);

@@ -47,9 +47,13 @@ typedef struct plumb_workspace {
     float *slot_weights;       /* [rows][k + 1]: the shared expert is the last slot, weight 1 */
     int32_t *slots;            /* [rows * k] grouped by expert, then [rows] of the shared one */
     int32_t *slot_end;         /* [experts] where each expert's slots end */
+    int32_t *slot_where;       /* [rows][k + 1] row of expert_out that holds the slot's output */
     int32_t *distinct;         /* [experts] ids of the experts in use */
-    plumb_expert *loaded;      /* [experts] their weights */
-    plumb_expert_group *groups; /* [experts + 1] */
+    int32_t *distinct_rows;    /* [experts] rows of each */
+    plumb_expert_group *groups; /* [experts] */
+    plumb_act *expert_out;     /* [rows * (k + 1)][hidden] */
+    int32_t *guessed_ids;      /* [rows][k] of the next layer */
+    float *guessed_weights;    /* [rows][k], unused */
     int64_t *engram_rows;      /* [rows][columns] */
     uint8_t *engram_codes, *engram_scales;
     plumb_act *engram_in;      /* [rows][columns*engram_dim] */
@@ -80,6 +84,8 @@ struct plumb_network {
     float *frequency[2];       /* [rope_dim/2]: plain, YaRN */
     float attention_scale, index_factor, hidden_factor; /* fl32 constants of docs/arithmetic.md */
     int64_t top_k, pool_blocks; /* the config's, or all there can be if that is less */
+    plumb_route_fn routes;     /* sees every row's experts; may be NULL */
+    void *routes_user;
     plumb_workspace work;
 };
 
@@ -133,6 +139,8 @@ PLUMB_MUST_CHECK plumb_status plumb__network_forward(plumb_network *network,
 PLUMB_MUST_CHECK plumb_status plumb__workspace_reserve(plumb_network *network, int64_t rows,
                                                        plumb_error *err);
 void plumb__workspace_free(plumb_network *network);
+/* What evaluating `rows` rows takes, the backend's own working memory included. */
+int64_t plumb__workspace_bytes(plumb_network *network, int64_t rows);
 
 /* Which rows of a batch a layer works on (needed_rows.c, model.md section 7): decoder layers are
  * asked about a few trailing rows only. */
@@ -151,9 +159,9 @@ void plumb__attention(plumb_network *network, const plumb_batch *batch, int64_t 
 void plumb__compress(plumb_network *network, const plumb_batch *batch, int64_t layer);
 /* Selects the lists of rows from `first` on (indexer.c). */
 void plumb__index(plumb_network *network, const plumb_batch *batch, int64_t layer, int64_t first);
-/* work.out = mixture of experts of layer over work.x, rows `first` to `end` (experts.c). */
-PLUMB_MUST_CHECK plumb_status plumb__experts(plumb_network *network, int64_t end, int64_t first,
-                                             int64_t layer, plumb_error *err);
+/* work.out = mixture of experts of layer over work.x, rows from `first` on (experts.c). */
+PLUMB_MUST_CHECK plumb_status plumb__experts(plumb_network *network, const plumb_batch *batch,
+                                             int64_t layer, int64_t first, plumb_error *err);
 /* Adds the gated n-gram lookup to work.h, rows from `first` on (engram.c). */
 PLUMB_MUST_CHECK plumb_status plumb__engram(plumb_network *network, const plumb_batch *batch,
                                             int64_t layer, int64_t first, plumb_error *err);

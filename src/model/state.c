@@ -83,13 +83,14 @@ plumb_status plumb__state_reserve(plumb_state *state, int64_t length, plumb_erro
     return PLUMB_OK;
 }
 
-int64_t plumb__state_fixed_bytes(const plumb_state *state) {
-    const plumb_model_config *c = state->config;
+static int64_t fixed_bytes(const plumb_model_config *c) {
     int64_t bytes = 0;
     for (int64_t l = 0; l < c->layers; l++)
         bytes += ring_bytes(c) + (has_carry(c, l) ? carry_bytes(c) : 0);
     return bytes;
 }
+
+int64_t plumb__state_fixed_bytes(const plumb_state *state) { return fixed_bytes(state->config); }
 
 void plumb__state_save_fixed(const plumb_state *state, uint8_t *to) {
     const plumb_model_config *c = state->config;
@@ -116,12 +117,15 @@ void plumb__state_restore_fixed(plumb_state *state, int64_t length, const uint8_
 
 void plumb__state_clear(plumb_state *state) { state->length = 0; }
 
-int64_t plumb__state_bytes(const plumb_state *state) {
-    const plumb_model_config *c = state->config;
-    int64_t bytes = plumb__state_fixed_bytes(state);
+int64_t plumb__state_bytes_at(const plumb_model_config *c, int64_t length) {
+    int64_t bytes = fixed_bytes(c);
     for (int64_t l = 0; l < c->layers; l++)
-        if (state->layer[l].compressed)
-            bytes += state->capacity / c->ratio[l] * (plumb__compressed_row_bytes(c->head_dim) +
-                                                      plumb__index_row_bytes(c->index_dim));
+        if (c->is_kv_source[l])
+            bytes += length / c->ratio[l] * (plumb__compressed_row_bytes(c->head_dim) +
+                                             plumb__index_row_bytes(c->index_dim));
     return bytes;
+}
+
+int64_t plumb__state_bytes(const plumb_state *state) {
+    return plumb__state_bytes_at(state->config, state->capacity);
 }

@@ -42,7 +42,8 @@ void plumb__state_save_fixed(const plumb_state *state, uint8_t *to);
 void plumb__state_restore_fixed(plumb_state *state, int64_t length, const uint8_t *from);
 /* Back to the empty sequence. */
 void plumb__state_clear(plumb_state *state);
-/* Bytes of all caches now allocated. */
+/* Bytes of all caches now allocated, and with room for `length` positions. */
 int64_t plumb__state_bytes(const plumb_state *state);
+int64_t plumb__state_bytes_at(const plumb_model_config *config, int64_t length);
 
 #endif

@@ -38,9 +38,10 @@ static plumb_status allocate_all(plumb_network *n, const request *requests, int6
     return PLUMB_OK;
 }
 
-plumb_status plumb__workspace_reserve(plumb_network *n, int64_t rows, plumb_error *err) {
-    if (rows <= n->work.rows) return PLUMB_OK;
-    plumb__workspace_free(n);
+enum { MOST_REQUESTS = 64 };
+
+/* Everything a batch of `rows` rows needs; returns the number of requests. */
+static int64_t list_requests(plumb_network *n, int64_t rows, request list[MOST_REQUESTS]) {
     const plumb_model_config *c = n->config;
     plumb_workspace *w = &n->work;
     plumb_backend *b = n->backend;
@@ -87,9 +88,13 @@ plumb_status plumb__workspace_reserve(plumb_network *n, int64_t rows, plumb_erro
         {&w->slot_weights, rows * (k + 1), f32},
         {&w->slots, rows * (k + 1), i32},
         {&w->slot_end, c->experts, i32},
+        {&w->slot_where, rows * (k + 1), i32},
         {&w->distinct, c->experts, i32},
-        {&w->loaded, c->experts, sizeof(plumb_expert)},
-        {&w->groups, c->experts + 1, sizeof(plumb_expert_group)},
+        {&w->distinct_rows, c->experts, i32},
+        {&w->groups, c->experts, sizeof(plumb_expert_group)},
+        {&w->expert_out, rows * (k + 1) * hidden, act},
+        {&w->guessed_ids, rows * k, i32},
+        {&w->guessed_weights, rows * k, f32},
         {&w->engram_rows, rows * columns, sizeof(int64_t)},
         {&w->engram_codes, rows * engram_width, 1},
         {&w->engram_scales, rows * engram_width / PLUMB_BLOCK, 1},
@@ -107,11 +112,30 @@ plumb_status plumb__workspace_reserve(plumb_network *n, int64_t rows, plumb_erro
         {&w->pending_carry, c->layers * 2 * dim, f32},
         {&w->logits, PLUMB_HEAD_ROWS * c->vocab, f32},
     };
-    plumb_status status =
-        allocate_all(n, requests, (int64_t)(sizeof requests / sizeof requests[0]), err);
+    _Static_assert(sizeof requests <= MOST_REQUESTS * sizeof *requests, "room for the list");
+    memcpy(list, requests, sizeof requests);
+    return (int64_t)(sizeof requests / sizeof requests[0]);
+}
+
+int64_t plumb__workspace_bytes(plumb_network *n, int64_t rows) {
+    request list[MOST_REQUESTS];
+    int64_t bytes = 0, count = list_requests(n, rows, list);
+    for (int64_t i = 0; i < count; i++) bytes += list[i].count * (int64_t)list[i].size;
+    const plumb_model_config *c = n->config;
+    int64_t grouped = c->heads * c->head_dim / c->o_groups;
+    return bytes + n->backend->ops->working_bytes(n->backend, rows,
+                                                  grouped > c->hidden ? grouped : c->hidden,
+                                                  rows * (c->experts_per_token + 1), c->inter);
+}
+
+plumb_status plumb__workspace_reserve(plumb_network *n, int64_t rows, plumb_error *err) {
+    if (rows <= n->work.rows) return PLUMB_OK;
+    plumb__workspace_free(n);
+    request list[MOST_REQUESTS];
+    plumb_status status = allocate_all(n, list, list_requests(n, rows, list), err);
     if (status != PLUMB_OK) return status;
-    w->rows = rows;
+    n->work.rows = rows;
     /* Every position of text is live; positions inside an image span are not. */
-    memset(w->live, 1, (size_t)rows);
+    memset(n->work.live, 1, (size_t)rows);
     return PLUMB_OK;
 }

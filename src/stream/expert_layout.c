@@ -64,9 +64,12 @@ plumb_status plumb__expert_layout_find(const plumb_checkpoint *checkpoint, int64
     return PLUMB_OK;
 }
 
-int64_t plumb__expert_layout_bytes(const plumb_model_config *config, int64_t alignment) {
-    int64_t weights = 3 * config->hidden * config->expert_inter;
-    return weights / 2 + weights / PLUMB_BLOCK + PLUMB_EXPERT_PAYLOADS * 2 * (alignment - 1);
+static int64_t blocks(int64_t width) { return (width + PLUMB_BLOCK - 1) / PLUMB_BLOCK; }
+
+int64_t plumb__expert_layout_bytes(const plumb_model_config *c, int64_t alignment) {
+    int64_t codes = 3 * c->hidden * c->inter / 2;
+    int64_t scales = 2 * c->inter * blocks(c->hidden) + c->hidden * blocks(c->inter);
+    return codes + scales + PLUMB_EXPERT_PAYLOADS * 2 * (alignment - 1);
 }
 
 plumb_expert plumb__expert_layout_bind(const plumb_expert_layout *layout, const uint8_t *memory) {

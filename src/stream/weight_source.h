@@ -1,25 +1,54 @@
 /* Where weights come from that are not always in memory: routed experts, Engram rows, embedding
  * rows.  The network asks by number and never knows about files.
  *
- * This implementation reads an expert the first time it is needed and keeps it.  Payloads are
- * checked for NaN as they come in (checkpoint.md section 7). */
+ * Payloads are checked for NaN as they come in (checkpoint.md section 7).  What arrives when, from
+ * memory or from the files, changes no result. */
 #ifndef PLUMB_STREAM_WEIGHT_SOURCE_H
 #define PLUMB_STREAM_WEIGHT_SOURCE_H
 
-#include "backend/backend.h"
-#include "format/checkpoint.h"
+#include "stream/expert_cache.h"
 
 typedef struct plumb_weight_source plumb_weight_source;
 
+typedef struct plumb_source_options {
+    int64_t slots;            /* experts in memory at most; 0: all of them */
+    bool uncached;            /* read experts past the page cache */
+    plumb_eviction eviction;
+    bool guess;               /* read the next layer's likely experts ahead */
+    plumb_reader_kind reader;
+    /* Puts a reader of the caller's between the files and us, which owns `inner`; NULL: nothing. */
+    plumb_reader *(*wrap)(void *user, plumb_reader *inner);
+    void *wrap_user;
+    plumb_log_fn log;         /* may be NULL */
+    void *log_user;
+} plumb_source_options;
+
 /* The checkpoint is kept and must outlive the source. */
 PLUMB_MUST_CHECK plumb_status plumb__source_open(const plumb_checkpoint *checkpoint,
+                                                 const plumb_source_options *options,
                                                  plumb_weight_source **source, plumb_error *err);
 void plumb__source_close(plumb_weight_source *source);
+plumb_expert_cache *plumb__source_cache(plumb_weight_source *source);
 
-/* Experts ids[n] of a backbone layer; valid until the source is closed. */
-PLUMB_MUST_CHECK plumb_status plumb__source_experts(plumb_weight_source *source, int64_t layer,
-                                                    const int32_t *ids, int64_t n,
-                                                    plumb_expert *experts, plumb_error *err);
+/* ---- Experts: one layer at a time; see expert_cache.h ----------------------------------------- */
+
+PLUMB_MUST_CHECK plumb_status plumb__source_request(plumb_weight_source *source, int64_t layer,
+                                                    const int32_t *ids, const int32_t *rows,
+                                                    int64_t n, plumb_error *err);
+PLUMB_MUST_CHECK plumb_status plumb__source_take(plumb_weight_source *source, int64_t most,
+                                                 bool wait, int32_t *which, plumb_expert *experts,
+                                                 int64_t *count, plumb_error *err);
+void plumb__source_give_back(plumb_weight_source *source);
+void plumb__source_abandon(plumb_weight_source *source);
+
+/* Is a guess at the next layer's experts worth computing now? */
+bool plumb__source_wants_guess(plumb_weight_source *source);
+/* The next layer's experts, guessed (ids[n]) or certain to be nearly all (NULL). */
+void plumb__source_read_ahead(plumb_weight_source *source, int64_t layer, const int32_t *ids,
+                              int64_t n);
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
 /* Rows of an Engram table: codes [n][dim] e4m3, scales [n][dim/32] ue8m0.  `engram` counts the
  * config's Engram layers. */
 PLUMB_MUST_CHECK plumb_status plumb__source_engram_rows(plumb_weight_source *source, int engram,
@@ -30,6 +59,5 @@ PLUMB_MUST_CHECK plumb_status plumb__source_engram_rows(plumb_weight_source *sou
 PLUMB_MUST_CHECK plumb_status plumb__source_embeddings(plumb_weight_source *source,
                                                        const int32_t *ids, int64_t n,
                                                        uint16_t *rows, plumb_error *err);
-int64_t plumb__source_resident_bytes(const plumb_weight_source *source);
 
 #endif

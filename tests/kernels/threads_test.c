@@ -218,7 +218,8 @@ static uint64_t router(plumb_backend *b, int64_t rows) {
 static uint64_t mixture(plumb_backend *b, int64_t rows) {
     enum { EXPERTS = 5, K = 3, SLOTS = K + 1 };
     plumb_expert_group groups[EXPERTS + 1];
-    int32_t *slots = arena_block((EXPERTS + 1) * rows, sizeof *slots), n_groups = 0;
+    int32_t *slots = arena_block((EXPERTS + 1) * rows, sizeof *slots), n_groups = 0, placed = 0;
+    int32_t *where = arena_block(rows * SLOTS, sizeof *where);
     for (int e = 0; e <= EXPERTS; e++) {
         plumb_matrix_type type = e == EXPERTS ? PLUMB_MATRIX_FP8 : PLUMB_MATRIX_FP4;
         plumb_expert expert = {quantised_matrix(type, INTER, HIDDEN),
@@ -229,11 +230,18 @@ static uint64_t mixture(plumb_backend *b, int64_t rows) {
             for (int32_t place = 0; place < K && e < EXPERTS; place++)
                 if ((r % 3 + place) % EXPERTS == e) list[count++] = r * SLOTS + place;
         for (int32_t r = 0; r < rows && e == EXPERTS; r++) list[count++] = r * SLOTS + K;
-        if (count > 0) groups[n_groups++] = (plumb_expert_group){expert, list, count};
+        if (count > 0) groups[n_groups++] = (plumb_expert_group){expert, list, count, placed};
+        for (int32_t i = 0; i < count; i++) where[list[i]] = placed++;
     }
     plumb_act *out = arena_block(rows * HIDDEN, sizeof *out);
-    b->ops->experts(b, quantised_rows(b, rows, HIDDEN), groups, n_groups,
-                    arena_float_block(rows * SLOTS, ARENA_PLAIN), rows, SLOTS, 10.0f, out);
+    plumb_act *outputs = arena_block(rows * SLOTS * HIDDEN, sizeof *outputs);
+    const plumb_quantized *x = quantised_rows(b, rows, HIDDEN);
+    const float *weights = arena_float_block(rows * SLOTS, ARENA_PLAIN);
+    /* The last groups first, as when they come from memory and the others from a disk. */
+    int32_t first = n_groups / 2;
+    b->ops->experts(b, x, groups + first, n_groups - first, weights, SLOTS, 10.0f, outputs);
+    if (first > 0) b->ops->experts(b, x, groups, first, weights, SLOTS, 10.0f, outputs);
+    b->ops->experts_sum(b, outputs, where, rows, SLOTS, HIDDEN, out);
     return hash_of(out, rows * HIDDEN * 2);
 }
 

@@ -98,6 +98,14 @@ static int64_t cpu_quantized_bytes(plumb_backend *b, int64_t rows, int64_t k) {
     return plumb__cpu_quantized_bytes((plumb_cpu_backend *)b, rows, k);
 }
 
+/* Scratch that threads keep is small, and that of a search is bounded by the context. */
+static int64_t cpu_working_bytes(plumb_backend *b, int64_t rows, int64_t widest, int64_t places,
+                                 int64_t inter) {
+    int64_t act = (int64_t)sizeof(plumb_act), pointer = (int64_t)sizeof(void *);
+    return rows * widest * (int64_t)sizeof(float) + 2 * places * inter * act +
+           cpu_quantized_bytes(b, places, inter) + 3 * places * pointer;
+}
+
 static void *cpu_prepare(plumb_backend *b, const plumb_matrix *w, int64_t *bytes) {
     const plumb_cpu_kernels *kernels = ((plumb_cpu_backend *)b)->kernels;
     *bytes = kernels->prepared_bytes(w);
@@ -120,6 +128,7 @@ static const plumb_backend_ops cpu_ops = {
     .end = cpu_end,
     .prepare = cpu_prepare,
     .check = cpu_check,
+    .working_bytes = cpu_working_bytes,
     .quantized_bytes = cpu_quantized_bytes,
     .quantize = plumb__cpu_quantize,
     .linear_quantized = plumb__cpu_linear_quantized,

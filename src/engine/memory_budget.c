@@ -1,0 +1,103 @@
+#include "engine/memory_budget.h"
+
+#include "base/error.h"
+#include "base/machine.h"
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+int64_t plumb__budget_default(void) {
+    enum { GB = 1000000000 };
+    int64_t memory = plumb__machine_memory_bytes(), spared = most(memory / 8, 4LL * GB);
+    return memory > spared ? memory - spared : memory / 2;
+}
+
+int64_t plumb__budget_dense_bytes(const plumb_checkpoint *checkpoint) {
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < plumb__checkpoint_count(checkpoint); i++) {
+        const plumb_tensor *t = plumb__checkpoint_tensor(checkpoint, i);
+        if (t->tensor_class == PLUMB_CLASS_HEAD || t->tensor_class == PLUMB_CLASS_DENSE)
+            bytes += t->bytes;
+    }
+    return bytes;
+}
+
+int64_t plumb__budget_least_slots(const plumb_model_config *c) {
+    return least(2 * c->experts_per_token, c->layers * c->experts);
+}
+
+/* ---- Refusals --------------------------------------------------------------------------------- */
+
+static double gb(int64_t bytes) { return (double)bytes / 1e9; }
+
+static int64_t slots_bytes(const plumb_model *model) {
+    int64_t slots = model->cache_experts > 0
+                        ? model->cache_experts
+                        : plumb__budget_least_slots(plumb__checkpoint_config(model->checkpoint));
+    return slots *
+           plumb__expert_layout_bytes(plumb__checkpoint_config(model->checkpoint),
+                                      PLUMB_READ_ALIGNMENT);
+}
+
+plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *err) {
+    int64_t dense = plumb__budget_dense_bytes(model->checkpoint), experts = slots_bytes(model);
+    if (model->memory_bytes == 0 || dense + experts <= model->memory_bytes) return PLUMB_OK;
+    return plumb__fail(err, PLUMB_ERROR_MEMORY, plumb__checkpoint_folder(model->checkpoint),
+                       "memory budget", -1, plumb__format("%.2f GB", gb(model->memory_bytes)).s,
+                       "at least %.2f GB: dense weights %.2f, experts %.2f", gb(dense + experts),
+                       gb(dense), gb(experts));
+}
+
+plumb_status plumb__budget_check_session(plumb_model *model, int64_t context, int64_t chunk,
+                                         plumb_error *err) {
+    if (!model->streaming || model->memory_bytes == 0) return PLUMB_OK;
+    int64_t dense = model->network.weights.bytes, experts = slots_bytes(model);
+    int64_t caches = model->session_bytes + plumb__state_bytes_at(model->network.config, context);
+    int64_t work = plumb__workspace_bytes(&model->network, chunk);
+    if (dense + experts + caches + work <= model->memory_bytes) return PLUMB_OK;
+    return plumb__fail(err, PLUMB_ERROR_MEMORY, plumb__checkpoint_folder(model->checkpoint),
+                       "memory budget", -1, plumb__format("%.2f GB", gb(model->memory_bytes)).s,
+                       "at least %.2f GB: dense weights %.2f, experts %.2f, a context of %lld %.2f, "
+                       "a chunk of %lld rows %.2f",
+                       gb(dense + experts + caches + work), gb(dense), gb(experts),
+                       (long long)context, gb(caches), (long long)chunk, gb(work));
+}
+
+int64_t plumb__budget_chunk(plumb_model *model) {
+    enum { LARGEST = 8192, SMALLEST = 256 };
+    int64_t left = model->memory_bytes - model->network.weights.bytes, chunk = LARGEST;
+    while (chunk > SMALLEST && plumb__workspace_bytes(&model->network, chunk) > left / 8) chunk /= 2;
+    return chunk;
+}
+
+/* ---- Shares ----------------------------------------------------------------------------------- */
+
+/* Slots that the system's free memory allows, with some left over: it may be short of it because of
+ * others. */
+static int64_t slots_without_pressure(plumb_model *model, const plumb_expert_cache_stats *stats,
+                                      int64_t slot_bytes) {
+    int64_t available = model->available_memory();
+    if (available == 0) return INT64_MAX;
+    int64_t spare = available - plumb__machine_memory_bytes() / 32;
+    return (stats->bytes + spare) / slot_bytes;
+}
+
+void plumb__budget_apply(plumb_model *model, int64_t rows) {
+    if (!model->streaming) return;
+    const plumb_model_config *c = model->network.config;
+    plumb_expert_cache *cache = plumb__source_cache(model->source);
+    plumb_expert_cache_stats stats;
+    plumb__expert_cache_get_stats(cache, &stats);
+    int64_t slot_bytes = plumb__expert_cache_slot_bytes(cache), slots = model->cache_experts;
+    if (slots == 0) {
+        int64_t held = most(rows, model->network.work.rows);
+        int64_t others = model->network.weights.bytes + model->session_bytes +
+                         plumb__workspace_bytes(&model->network, held);
+        slots = (model->memory_bytes - others) / slot_bytes;
+        if (model->layer_buffers) slots = least(slots, 2 * c->experts);
+    }
+    slots = least(slots, slots_without_pressure(model, &stats, slot_bytes));
+    if (model->cache_experts == 0) slots = most(slots, plumb__budget_least_slots(c));
+    bool ring = model->layer_buffers || slots < c->experts_per_token * c->layers;
+    plumb__expert_cache_set_slots(cache, slots, ring ? PLUMB_EVICT_OLDEST : model->eviction);
+}

@@ -1,0 +1,27 @@
+/* How a streaming model shares its memory: dense weights, sessions and working memory first, the rest
+ * is for experts.  What no expert needs any more is given back before it is missed elsewhere. */
+#ifndef PLUMB_ENGINE_MEMORY_BUDGET_H
+#define PLUMB_ENGINE_MEMORY_BUDGET_H
+
+#include "engine/engine.h"
+
+/* What this machine can spare: all but an eighth, and at least 4 GB, for everything else. */
+int64_t plumb__budget_default(void);
+
+/* Weights that are always in memory, by the checkpoint. */
+int64_t plumb__budget_dense_bytes(const plumb_checkpoint *checkpoint);
+/* Fewest experts that are worth running with: two tokens' worth of a layer. */
+int64_t plumb__budget_least_slots(const plumb_model_config *config);
+
+/* Refuses, with the numbers, a budget that cannot hold the weights and plumb__budget_least_slots. */
+PLUMB_MUST_CHECK plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *err);
+/* The same for one more session of `context` positions evaluated by `chunk` rows. */
+PLUMB_MUST_CHECK plumb_status plumb__budget_check_session(plumb_model *model, int64_t context,
+                                                          int64_t chunk, plumb_error *err);
+/* The largest chunk whose working memory takes at most an eighth of what the weights leave. */
+int64_t plumb__budget_chunk(plumb_model *model);
+
+/* Gives the experts what `rows` rows leave them now.  Called before every batch. */
+void plumb__budget_apply(plumb_model *model, int64_t rows);
+
+#endif
