@@ -9,14 +9,14 @@ enum { HUGE_PAGE = 2 << 20 };
 void *plumb__alloc_aligned(int64_t count, size_t size) {
     if (count < 0 || size == 0 || (uint64_t)count > (SIZE_MAX - HUGE_PAGE) / size) return NULL;
     size_t bytes = (size_t)count * size;
-    size_t alignment = bytes < HUGE_PAGE ? PLUMB_ALIGNMENT : HUGE_PAGE;
-    bytes = (bytes + alignment - 1) / alignment * alignment;
-    if (bytes == 0) bytes = alignment;
-    void *memory = aligned_alloc(alignment, bytes);
-    if (!memory) return NULL;
+    bytes = (bytes + (bytes == 0) + PLUMB_ALIGNMENT - 1) / PLUMB_ALIGNMENT * PLUMB_ALIGNMENT;
+    void *memory;
+    if (posix_memalign(&memory, bytes < HUGE_PAGE ? PLUMB_ALIGNMENT : HUGE_PAGE, bytes) != 0)
+        return NULL;
 #ifdef MADV_HUGEPAGE
-    /* Streams of weights cross a small page every few hundred nanoseconds. */
-    if (bytes >= HUGE_PAGE) (void)madvise(memory, bytes, MADV_HUGEPAGE);
+    /* Streams of weights cross a small page every few hundred nanoseconds.  Whole huge pages only: the
+     * rest of the last one would be paid for and not used. */
+    if (bytes >= HUGE_PAGE) (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 #endif
     memset(memory, 0, bytes);
     return memory;
