@@ -16,6 +16,7 @@ struct plumb_weight_source {
     int64_t experts, next;
     int64_t requested, taken; /* of the layer at work */
     uint8_t *engram_codes, *engram_scales; /* [ROWS][engram_dim], [ROWS][engram_dim / 32] */
+    int64_t engram_asked[PLUMB_MAX_ENGRAM_LAYERS]; /* rows begun and not finished */
     uint16_t *embedding;                   /* [ROWS][hidden] */
 };
 
@@ -119,19 +120,27 @@ void plumb__source_read_ahead(plumb_weight_source *source, int64_t layer, const 
     (void)n;
 }
 
-plumb_status plumb__source_engram_rows(plumb_weight_source *source, int engram, const int64_t *rows,
-                                       int64_t n, uint8_t *codes, uint8_t *scales,
-                                       plumb_error *err) {
-    (void)engram;
+plumb_status plumb__source_engram_begin(plumb_weight_source *source, int engram,
+                                        const int64_t *rows, int64_t n, plumb_error *err) {
+    (void)rows;
+    (void)err;
+    source->engram_asked[engram] = n;
+    return PLUMB_OK;
+}
+
+plumb_status plumb__source_engram_finish(plumb_weight_source *source, int engram, uint8_t *codes,
+                                         uint8_t *scales, plumb_error *err) {
     (void)err;
     int64_t dim = source->config->engram_dim, scale_dim = dim / PLUMB_BLOCK;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t row = rows[i] % ROWS;
+    for (int64_t i = 0; i < source->engram_asked[engram]; i++) {
+        int64_t row = i % ROWS;
         memcpy(codes + i * dim, source->engram_codes + row * dim, (size_t)dim);
         memcpy(scales + i * scale_dim, source->engram_scales + row * scale_dim, (size_t)scale_dim);
     }
     return PLUMB_OK;
 }
+
+void plumb__source_engram_abandon(plumb_weight_source *source) { (void)source; }
 
 plumb_status plumb__source_embeddings(plumb_weight_source *source, const int32_t *ids, int64_t n,
                                       uint16_t *rows, plumb_error *err) {

@@ -3,10 +3,15 @@
 
 enum { DEAD = -1 }; /* no token here: before the start of the sequence */
 
+static int64_t columns_of(const plumb_model_config *c) {
+    return (c->engram_ngram - 1) * c->engram_heads;
+}
+
 /* Table rows of the batch's rows from `first` on: they depend on token ids only. */
-static void hash_rows(plumb_network *n, const plumb_batch *batch, int64_t first, int engram) {
+static void hash_rows(const plumb_network *n, const plumb_batch *batch, int64_t first, int engram,
+                      int64_t *rows) {
     const plumb_model_config *c = n->config;
-    int64_t columns = (c->engram_ngram - 1) * c->engram_heads;
+    int64_t columns = columns_of(c);
     for (int64_t r = first; r < batch->rows; r++) {
         int32_t history[PLUMB_MAX_NGRAM]; /* oldest first, the row's own id last */
         int64_t position = batch->state->length + r;
@@ -14,8 +19,23 @@ static void hash_rows(plumb_network *n, const plumb_batch *batch, int64_t first,
             int64_t at = position - (c->engram_ngram - 1) + i;
             history[i] = at < 0 ? DEAD : n->token_map[batch->tokens[at]];
         }
-        plumb__engram_hash_rows(&n->engram[engram], history, n->work.engram_rows + (r - first) * columns);
+        plumb__engram_hash_rows(&n->engram[engram], history, rows + (r - first) * columns);
     }
+}
+
+plumb_status plumb__engram_begin(plumb_network *n, const plumb_batch *batch, plumb_error *err) {
+    const plumb_model_config *c = n->config;
+    int64_t columns = columns_of(c);
+    plumb_status status = PLUMB_OK;
+    for (int i = 0; i < c->engram_layers && status == PLUMB_OK; i++) {
+        int64_t first = plumb__needed_rows(c, batch, c->engram_layer[i]).input;
+        if (first == batch->rows) continue;
+        int64_t *rows = n->work.engram_rows + i * n->work.rows * columns;
+        hash_rows(n, batch, first, i, rows);
+        status = plumb__source_engram_begin(n->source, i, rows, (batch->rows - first) * columns,
+                                            err);
+    }
+    return status;
 }
 
 /* bf16(code * scale), as the published code gathers them. */
@@ -34,12 +54,10 @@ plumb_status plumb__engram(plumb_network *n, const plumb_batch *batch, int64_t l
     const plumb_backend_ops *ops = n->backend->ops;
     const plumb_layer_weights *weights = &n->weights.layer[layer];
     plumb_workspace *w = &n->work;
-    int engram = plumb__config_engram_index(c, layer);
-    int64_t columns = (c->engram_ngram - 1) * c->engram_heads, rows = batch->rows - first;
-    hash_rows(n, batch, first, engram);
-    plumb_status status = plumb__source_engram_rows(n->source, engram, w->engram_rows,
-                                                    rows * columns, w->engram_codes,
-                                                    w->engram_scales, err);
+    int64_t columns = columns_of(c), rows = batch->rows - first;
+    plumb_status status =
+        plumb__source_engram_finish(n->source, plumb__config_engram_index(c, layer),
+                                    w->engram_codes, w->engram_scales, err);
     if (status != PLUMB_OK) return status;
     decode_rows(n, rows * columns);
     ops->quantize(n->backend, w->engram_in, rows, columns * c->engram_dim, w->engram_in_q);

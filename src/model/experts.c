@@ -154,10 +154,7 @@ plumb_status plumb__experts(plumb_network *n, const plumb_batch *batch, int64_t 
     look_ahead(n, batch, x, rows, layer);
     ops->quantize(n->backend, x, rows, c->hidden, w->xq);
     status = compute(n, batch, rows, layer, n_groups, err);
-    if (status != PLUMB_OK) {
-        plumb__source_abandon(n->source);
-        return status;
-    }
+    if (status != PLUMB_OK) return status;
     ops->experts_sum(n->backend, w->expert_out, w->slot_where, rows, k + 1, c->hidden,
                      w->out + first * c->hidden);
     return PLUMB_OK;

@@ -151,7 +151,8 @@ static void commit(plumb_network *n, const plumb_batch *batch) {
 }
 
 static plumb_status run_batch(plumb_network *n, const plumb_batch *batch, plumb_error *err) {
-    plumb_status status = embed(n, batch, err);
+    plumb_status status = plumb__engram_begin(n, batch, err);
+    if (status == PLUMB_OK) status = embed(n, batch, err);
     if (status != PLUMB_OK) return status;
     rotary_rows(n, batch);
     for (int64_t layer = 0; layer < n->config->layers; layer++) {
@@ -174,7 +175,10 @@ plumb_status plumb__network_forward(plumb_network *n, const plumb_batch *batch, 
     n->backend->ops->begin(n->backend);
     status = run_batch(n, batch, err);
     n->backend->ops->end(n->backend);
-    /* A cancelled batch may leave a fault behind; it is not the next one's. */
-    if (status != PLUMB_OK) (void)n->backend->ops->check(n->backend);
+    if (status != PLUMB_OK) {
+        /* A cancelled batch may leave requests and a fault behind; they are not the next one's. */
+        plumb__source_abandon(n->source);
+        (void)n->backend->ops->check(n->backend);
+    }
     return status;
 }

@@ -54,7 +54,7 @@ typedef struct plumb_workspace {
     plumb_act *expert_out;     /* [rows * (k + 1)][hidden] */
     int32_t *guessed_ids;      /* [rows][k] of the next layer */
     float *guessed_weights;    /* [rows][k], unused */
-    int64_t *engram_rows;      /* [rows][columns] */
+    int64_t *engram_rows;      /* [engram layers][rows][columns] */
     uint8_t *engram_codes, *engram_scales;
     plumb_act *engram_in;      /* [rows][columns*engram_dim] */
     plumb_quantized *engram_in_q;
@@ -162,7 +162,10 @@ void plumb__index(plumb_network *network, const plumb_batch *batch, int64_t laye
 /* work.out = mixture of experts of layer over work.x, rows from `first` on (experts.c). */
 PLUMB_MUST_CHECK plumb_status plumb__experts(plumb_network *network, const plumb_batch *batch,
                                              int64_t layer, int64_t first, plumb_error *err);
-/* Adds the gated n-gram lookup to work.h, rows from `first` on (engram.c). */
+/* Asks for the table rows of all Engram layers (engram.c). */
+PLUMB_MUST_CHECK plumb_status plumb__engram_begin(plumb_network *network, const plumb_batch *batch,
+                                                  plumb_error *err);
+/* Adds the gated n-gram lookup to work.h, rows from `first` on. */
 PLUMB_MUST_CHECK plumb_status plumb__engram(plumb_network *network, const plumb_batch *batch,
                                             int64_t layer, int64_t first, plumb_error *err);
 

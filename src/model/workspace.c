@@ -95,7 +95,7 @@ static int64_t list_requests(plumb_network *n, int64_t rows, request list[MOST_R
         {&w->expert_out, rows * (k + 1) * hidden, act},
         {&w->guessed_ids, rows * k, i32},
         {&w->guessed_weights, rows * k, f32},
-        {&w->engram_rows, rows * columns, sizeof(int64_t)},
+        {&w->engram_rows, c->engram_layers * rows * columns, sizeof(int64_t)},
         {&w->engram_codes, rows * engram_width, 1},
         {&w->engram_scales, rows * engram_width / PLUMB_BLOCK, 1},
         {&w->engram_in, rows * engram_width, act},

@@ -18,7 +18,7 @@ struct plumb_weight_source {
     bool guess;
     plumb_guess_control control;
     const plumb_tensor *embed;
-    const plumb_tensor *table[PLUMB_MAX_ENGRAM_LAYERS], *table_scale[PLUMB_MAX_ENGRAM_LAYERS];
+    plumb_engram_rows *engram_rows;
 };
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -30,21 +30,6 @@ static plumb_status find(const plumb_checkpoint *checkpoint, const char *name,
     if (*tensor) return PLUMB_OK;
     return plumb__fail(err, PLUMB_ERROR_TENSOR, plumb__checkpoint_folder(checkpoint), name, -1,
                        "no such tensor", "it to be present");
-}
-
-static plumb_status find_tables(plumb_weight_source *source, plumb_error *err) {
-    plumb_status status = find(source->checkpoint, "embed.weight", &source->embed, err);
-    for (int64_t i = 0; status == PLUMB_OK && i < source->config->engram_layers; i++) {
-        long long layer = source->config->engram_layer[i];
-        status = find(source->checkpoint,
-                      plumb__format("layers.%lld.engram.embed.weight", layer).s,
-                      &source->table[i], err);
-        if (status == PLUMB_OK)
-            status = find(source->checkpoint,
-                          plumb__format("layers.%lld.engram.embed.scale", layer).s,
-                          &source->table_scale[i], err);
-    }
-    return status;
 }
 
 static plumb_status open_experts(plumb_weight_source *source, const plumb_source_options *options,
@@ -64,6 +49,16 @@ static plumb_status open_experts(plumb_weight_source *source, const plumb_source
     return plumb__expert_cache_open(source->checkpoint, &cache, &source->experts, err);
 }
 
+static plumb_status open_engram_rows(plumb_weight_source *source,
+                                     const plumb_source_options *options, plumb_error *err) {
+    plumb_reader *reader;
+    plumb_status status = plumb__engram_rows_reader(options->reader, &reader, err);
+    if (status != PLUMB_OK) return status;
+    if (options->wrap) reader = options->wrap(options->wrap_user, reader);
+    return plumb__engram_rows_open(source->checkpoint, reader, PLUMB_ENGRAM_CACHE_ROWS,
+                                   &source->engram_rows, err);
+}
+
 plumb_status plumb__source_open(const plumb_checkpoint *checkpoint,
                                 const plumb_source_options *options, plumb_weight_source **out,
                                 plumb_error *err) {
@@ -72,7 +67,8 @@ plumb_status plumb__source_open(const plumb_checkpoint *checkpoint,
     source->checkpoint = checkpoint;
     source->config = plumb__checkpoint_config(checkpoint);
     source->guess = options->guess;
-    plumb_status status = find_tables(source, err);
+    plumb_status status = find(checkpoint, "embed.weight", &source->embed, err);
+    if (status == PLUMB_OK) status = open_engram_rows(source, options, err);
     if (status == PLUMB_OK) status = open_experts(source, options, err);
     if (status == PLUMB_OK) *out = source;
     else plumb__source_close(source);
@@ -82,10 +78,20 @@ plumb_status plumb__source_open(const plumb_checkpoint *checkpoint,
 void plumb__source_close(plumb_weight_source *source) {
     if (!source) return;
     plumb__expert_cache_close(source->experts);
+    plumb__engram_rows_close(source->engram_rows);
     free(source);
 }
 
 plumb_expert_cache *plumb__source_cache(plumb_weight_source *source) { return source->experts; }
+
+plumb_engram_rows *plumb__source_engram_rows(plumb_weight_source *source) {
+    return source->engram_rows;
+}
+
+void plumb__source_abandon(plumb_weight_source *source) {
+    plumb__expert_cache_abandon(source->experts);
+    plumb__engram_rows_abandon(source->engram_rows);
+}
 
 /* ---- Experts --------------------------------------------------------------------------------- */
 
@@ -102,10 +108,6 @@ plumb_status plumb__source_take(plumb_weight_source *source, int64_t most, bool 
 
 void plumb__source_give_back(plumb_weight_source *source) {
     plumb__expert_cache_give_back(source->experts);
-}
-
-void plumb__source_abandon(plumb_weight_source *source) {
-    plumb__expert_cache_abandon(source->experts);
 }
 
 bool plumb__source_wants_guess(plumb_weight_source *source) {
@@ -132,19 +134,14 @@ static plumb_status read_checked(const plumb_weight_source *source, const plumb_
     return plumb__checkpoint_check_values(source->checkpoint, tensor, begin, size, into, err);
 }
 
-plumb_status plumb__source_engram_rows(plumb_weight_source *source, int engram, const int64_t *rows,
-                                       int64_t n, uint8_t *codes, uint8_t *scales,
-                                       plumb_error *err) {
-    int64_t dim = source->config->engram_dim, scale_dim = dim / PLUMB_BLOCK;
-    plumb_status status = PLUMB_OK;
-    for (int64_t i = 0; i < n && status == PLUMB_OK; i++) {
-        status = read_checked(source, source->table[engram], rows[i] * dim, dim, codes + i * dim,
-                              err);
-        if (status == PLUMB_OK)
-            status = read_checked(source, source->table_scale[engram], rows[i] * scale_dim,
-                                  scale_dim, scales + i * scale_dim, err);
-    }
-    return status;
+plumb_status plumb__source_engram_begin(plumb_weight_source *source, int engram,
+                                        const int64_t *rows, int64_t n, plumb_error *err) {
+    return plumb__engram_rows_begin(source->engram_rows, engram, rows, n, err);
+}
+
+plumb_status plumb__source_engram_finish(plumb_weight_source *source, int engram, uint8_t *codes,
+                                         uint8_t *scales, plumb_error *err) {
+    return plumb__engram_rows_finish(source->engram_rows, engram, codes, scales, err);
 }
 
 plumb_status plumb__source_embeddings(plumb_weight_source *source, const int32_t *ids, int64_t n,

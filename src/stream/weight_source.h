@@ -6,6 +6,7 @@
 #ifndef PLUMB_STREAM_WEIGHT_SOURCE_H
 #define PLUMB_STREAM_WEIGHT_SOURCE_H
 
+#include "stream/engram_rows.h"
 #include "stream/expert_cache.h"
 
 typedef struct plumb_weight_source plumb_weight_source;
@@ -29,6 +30,9 @@ PLUMB_MUST_CHECK plumb_status plumb__source_open(const plumb_checkpoint *checkpo
                                                  plumb_weight_source **source, plumb_error *err);
 void plumb__source_close(plumb_weight_source *source);
 plumb_expert_cache *plumb__source_cache(plumb_weight_source *source);
+plumb_engram_rows *plumb__source_engram_rows(plumb_weight_source *source);
+/* A batch has failed: forgets what it requested, began and did not collect. */
+void plumb__source_abandon(plumb_weight_source *source);
 
 /* ---- Experts: one layer at a time; see expert_cache.h ----------------------------------------- */
 
@@ -39,7 +43,6 @@ PLUMB_MUST_CHECK plumb_status plumb__source_take(plumb_weight_source *source, in
                                                  bool wait, int32_t *which, plumb_expert *experts,
                                                  int64_t *count, plumb_error *err);
 void plumb__source_give_back(plumb_weight_source *source);
-void plumb__source_abandon(plumb_weight_source *source);
 
 /* Is a guess at the next layer's experts worth computing now? */
 bool plumb__source_wants_guess(plumb_weight_source *source);
@@ -49,12 +52,15 @@ void plumb__source_read_ahead(plumb_weight_source *source, int64_t layer, const 
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-/* Rows of an Engram table: codes [n][dim] e4m3, scales [n][dim/32] ue8m0.  `engram` counts the
- * config's Engram layers. */
-PLUMB_MUST_CHECK plumb_status plumb__source_engram_rows(plumb_weight_source *source, int engram,
-                                                        const int64_t *rows, int64_t n,
-                                                        uint8_t *codes, uint8_t *scales,
-                                                        plumb_error *err);
+/* Rows of Engram tables, as stream/engram_rows.h has it: begun for every Engram layer when a batch
+ * starts, finished when the layer is reached, codes [n][dim] e4m3 and scales [n][dim/32] ue8m0.
+ * `engram` counts the config's Engram layers. */
+PLUMB_MUST_CHECK plumb_status plumb__source_engram_begin(plumb_weight_source *source, int engram,
+                                                         const int64_t *rows, int64_t n,
+                                                         plumb_error *err);
+PLUMB_MUST_CHECK plumb_status plumb__source_engram_finish(plumb_weight_source *source, int engram,
+                                                          uint8_t *codes, uint8_t *scales,
+                                                          plumb_error *err);
 /* Embedding rows of token ids: bf16 [n][hidden]. */
 PLUMB_MUST_CHECK plumb_status plumb__source_embeddings(plumb_weight_source *source,
                                                        const int32_t *ids, int64_t n,

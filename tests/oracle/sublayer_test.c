@@ -114,8 +114,9 @@ static void compare_selection(watched *w, plumb_network *n, const plumb_state *s
 
 static void compare_engram(watched *w, plumb_network *n, int64_t layer) {
     golden ids = layer_golden(w, "engram_ids", layer, "", "I32");
-    for (int64_t i = 0; i < ids.count; i++)
-        w->engram_ids_off += n->work.engram_rows[i] != ids.i32[i];
+    const int64_t *rows = n->work.engram_rows +
+                          plumb__config_engram_index(n->config, layer) * n->work.rows * ids.shape[1];
+    for (int64_t i = 0; i < ids.count; i++) w->engram_ids_off += rows[i] != ids.i32[i];
     compare_and_replace(w, ENGRAM_OUT, layer, n->work.h);
 }
 
