@@ -73,14 +73,18 @@ struct plumb_engram_rows {
 
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
-/* Descriptors of its own: advice holds for all reads through a descriptor, and weights that are
- * read whole from the same shard want read-ahead. */
+/* Descriptors of their own: advice holds for all reads through a descriptor, and weights that are
+ * read whole from the same shard want read-ahead.  And blocking ones: io_uring hands reads of others
+ * back unread when the bytes are not in memory. */
 static plumb_status open_part(const plumb_checkpoint *checkpoint, row_part *part,
                               plumb_error *err) {
     const char *path = plumb__checkpoint_shard_path(checkpoint, part->tensor->shard);
     struct stat opened;
     plumb_status status = plumb__file_open(path, &part->fd, &opened, err);
     if (status != PLUMB_OK) return status;
+    if (fcntl(part->fd, F_SETFL, O_RDONLY) != 0)
+        return plumb__fail(err, PLUMB_ERROR_IO, path, part->tensor->name, -1, strerror(errno),
+                           "a blocking descriptor");
 #if defined(POSIX_FADV_RANDOM)
     (void)posix_fadvise(part->fd, 0, 0, POSIX_FADV_RANDOM); /* advice: slower without it */
 #endif
