@@ -3,6 +3,7 @@
  * change. */
 #include "stream/engram_rows.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -108,6 +109,17 @@ static uint32_t random_below(uint32_t *random, int64_t n) {
     return (uint32_t)((*random >> 8) % (uint64_t)n);
 }
 
+/* Drops a shard from the page cache, where the system takes the hint. */
+static void forget(const fixture *f, int64_t shard) {
+    int fd = open(plumb__checkpoint_shard_path(f->checkpoint, shard), O_RDONLY);
+    must(fd >= 0, "shard");
+#if defined(POSIX_FADV_DONTNEED)
+    (void)fsync(fd); /* pages not yet written are not dropped */
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+#endif
+    close(fd);
+}
+
 /* ---- What is asked for ----------------------------------------------------------------------- */
 
 typedef enum order { RISING, FALLING, RANDOM, FEW, ENDS, NOTHING, ORDERS } order;
@@ -197,6 +209,31 @@ static void small_cache(void) {
     T_CHECK(stats.cached > 0 && stats.reads == 2 * (stats.distinct - stats.cached), "%" PRId64,
             stats.cached);
     close_fixture(&f);
+}
+
+/* The readers that a model uses, from files that the system has let go of as far as it does. */
+static void real_readers(void) {
+    static const plumb_reader_kind kinds[] = {PLUMB_READER_BEST, PLUMB_READER_PREAD,
+                                              PLUMB_READER_URING};
+    static int64_t numbers[MOST];
+    for (int k = 0; k < 3; k++) {
+        fixture f;
+        open_checkpoint(&f, DEEP40);
+        plumb_reader *reader = NULL;
+        plumb_status status = plumb__engram_rows_reader(kinds[k], &reader, NULL);
+        if (status == PLUMB_ERROR_UNSUPPORTED) printf("io_uring: skipped\n");
+        else T_CHECK(status == PLUMB_OK, "status %d", (int)status);
+        if (status == PLUMB_OK) {
+            must(plumb__engram_rows_open(f.checkpoint, reader, 97, &f.fetcher, NULL) == PLUMB_OK,
+                 "fetcher");
+            for (int t = 0; t < TABLES; t++) forget(&f, f.tensor[t][0]->shard);
+            int64_t n = fill(RANDOM, f.rows[0], 5, numbers);
+            for (int t = 0; t < TABLES; t++) begin(&f, t, numbers, n);
+            for (int t = 0; t < TABLES; t++)
+                T_CHECK(finish(&f, t, numbers, n, NULL) == 0, "table %d", t);
+        }
+        close_fixture(&f);
+    }
 }
 
 /* Reads start with the batch, as many as the reader takes, the earlier layer's first. */
@@ -419,6 +456,6 @@ static void nan_codes(void) {
 }
 
 T_MAIN({"every_order", every_order}, {"small_cache", small_cache},
-       {"reads_in_flight", reads_in_flight}, {"numbers_outside", numbers_outside},
+       {"real_readers", real_readers}, {"reads_in_flight", reads_in_flight}, {"numbers_outside", numbers_outside},
        {"a_fault_at_every_read", a_fault_at_every_read}, {"faults_say_where", faults_say_where},
        {"abandoned", abandoned}, {"changed_files", changed_files}, {"nan_codes", nan_codes})
