@@ -439,6 +439,7 @@ static void nan_codes(void) {
         close_fixture(&f);
         open_checkpoint(&f, folder);
         open_fetcher(&f, 4, EVERY);
+        tensor = f.tensor[0][part];
         const int64_t numbers[] = {76, 77, 78}, good[] = {76, 78};
         for (int attempt = 0; attempt < 2; attempt++) {
             plumb_error err = {0};
