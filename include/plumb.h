@@ -126,6 +126,7 @@ typedef struct plumb_stream_stats {
     int64_t read_bytes;          /* that came in that time: their quotient is the speed of the drive */
     double wait_seconds;         /* in which nothing was computed, for want of an expert */
     int64_t ahead_useful, ahead_wasted; /* experts read ahead that were then asked for, or not */
+    /* Rows of Engram tables: asked for, once per batch, of these in memory; reads for the others. */
     int64_t engram_rows, engram_distinct, engram_cached, engram_reads;
     int64_t peak_memory_bytes;   /* of the whole process, by the system's account */
 } plumb_stream_stats;

@@ -220,6 +220,8 @@ void plumb_model_get_stream_stats(plumb_model *model, plumb_stream_stats *stats)
     plumb_expert_cache *cache = plumb__source_cache(model->source);
     plumb_expert_cache_stats experts;
     plumb__expert_cache_get_stats(cache, &experts);
+    plumb_engram_row_stats rows;
+    plumb__engram_rows_stats(plumb__source_engram_rows(model->source), &rows);
     *stats = (plumb_stream_stats){
         .expert_slots = experts.slots, .experts_held = experts.held,
         .expert_bytes = plumb__expert_cache_slot_bytes(cache),
@@ -227,7 +229,8 @@ void plumb_model_get_stream_stats(plumb_model *model, plumb_stream_stats *stats)
         .bytes_read = experts.reads.bytes, .read_seconds = experts.reads.urgent_seconds,
         .read_bytes = experts.reads.urgent_bytes, .wait_seconds = experts.wait_seconds,
         .ahead_useful = experts.ahead_useful, .ahead_wasted = experts.ahead_wasted,
-        .peak_memory_bytes = plumb__machine_peak_bytes()};
+        .engram_rows = rows.asked, .engram_distinct = rows.distinct, .engram_cached = rows.cached,
+        .engram_reads = rows.reads, .peak_memory_bytes = plumb__machine_peak_bytes()};
 }
 
 plumb_status plumb_model_set_cache(plumb_model *model, int64_t memory_bytes, int64_t cache_experts,

@@ -88,7 +88,7 @@ static plumb_status open_part(const plumb_checkpoint *checkpoint, row_part *part
 #if defined(POSIX_FADV_RANDOM)
     (void)posix_fadvise(part->fd, 0, 0, POSIX_FADV_RANDOM); /* advice: slower without it */
 #endif
-    return plumb__checkpoint_read(checkpoint, part->tensor, 0, 0, NULL, err);
+    return plumb__checkpoint_check_unchanged(checkpoint, part->tensor, err);
 }
 
 /* The released files hold codes and scales in two tensors. */
