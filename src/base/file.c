@@ -30,6 +30,8 @@ plumb_status plumb__file_open(const char *path, int *fd, struct stat *status, pl
                            S_ISDIR(status->st_mode) ? "a folder" : "not a regular file",
                            "a regular file");
     }
+    /* io_uring may hand a read of a non-blocking descriptor back unread. */
+    (void)fcntl(opened, F_SETFL, 0);
     *fd = opened;
     return PLUMB_OK;
 }

@@ -266,7 +266,6 @@ bool plumb__read_queue_cancel(plumb_read_queue *queue, plumb_load *load) {
     pthread_mutex_lock(&queue->lock);
     bool dropped = !is_finished(load) && drop(queue, load);
     if (dropped && --queue->unfinished == 0) pthread_cond_broadcast(&queue->idle);
-    start_pieces(queue); /* it may have been what read-ahead waited for */
     pthread_mutex_unlock(&queue->lock);
     return dropped;
 }

@@ -1,5 +1,7 @@
 /* Whole checkpoint folders: the demo model, and a small one that each case bends in one place. */
+#include "base/file.h"
 #include "fixture.h"
+#include "format/shard_file.h"
 #include "t.h"
 
 #include <fcntl.h>
@@ -364,10 +366,11 @@ static void reads(void) {
 }
 
 static void changed_after_open(void) {
-    enum { TRUNCATED, GROWN, REWRITTEN, VANISHED, REPLACED };
-    static const char *const names[] = {"truncated", "grown", "rewritten", "vanished", "replaced"};
+    enum { TRUNCATED, GROWN, REWRITTEN, VANISHED, REPLACED, FIFO };
+    static const char *const names[] = {"truncated", "grown",    "rewritten",
+                                        "vanished",  "replaced", "a FIFO in its place"};
     static fixture f;
-    for (int change = TRUNCATED; change <= REPLACED; change++) {
+    for (int change = TRUNCATED; change <= FIFO; change++) {
         fixture_small(&f, "changed");
         fixture_save(&f, 0);
         plumb_checkpoint *c = opened(&f, f.count);
@@ -375,6 +378,7 @@ static void changed_after_open(void) {
         unsigned char bytes[4096];
         plumb_error err = {0};
         T_TRUE(plumb__checkpoint_read(c, t, 0, 16, bytes, &err) == PLUMB_OK);
+        T_TRUE(plumb__checkpoint_check_unchanged(c, t, &err) == PLUMB_OK);
         const char *path = plumb__checkpoint_shard_path(c, t->shard);
         char other[600];
         (void)snprintf(other, sizeof other, "%s.other", path);
@@ -387,6 +391,7 @@ static void changed_after_open(void) {
         case GROWN: T_TRUE(truncate(path, 1 << 20) == 0); break;
         case REWRITTEN: T_TRUE(utimensat(AT_FDCWD, path, earlier, 0) == 0); break;
         case VANISHED: T_TRUE(unlink(path) == 0); break;
+        case FIFO: T_TRUE(unlink(path) == 0 && mkfifo(path, 0666) == 0); break;
         case REPLACED: {
             size_t size;
             char *content = fixture_load(path, &size);
@@ -403,8 +408,71 @@ static void changed_after_open(void) {
                 names[change], (long long)err.offset);
         T_CHECK(plumb__checkpoint_read(c, t, 0, 16, bytes, &err) == PLUMB_ERROR_IO, "%s: again",
                 names[change]);
+        err = (plumb_error){0};
+        T_TRUE(plumb__checkpoint_check_unchanged(c, t, &err) == PLUMB_ERROR_IO);
+        T_ERROR(&err, PLUMB_ERROR_IO, path, "embed.weight", names[change]);
+        T_CHECK(err.offset == t->offset, "%s: offset %lld", names[change], (long long)err.offset);
+        int fd = -1;
+        bool uncached;
+        err = (plumb_error){0};
+        T_TRUE(plumb__checkpoint_open_uncached(c, t->shard, &fd, &uncached, NULL, 0, &err) ==
+               PLUMB_ERROR_IO);
+        T_ERROR(&err, PLUMB_ERROR_IO, path, "open again", names[change]);
+        T_CHECK(fd == -1, "%s: %d", names[change], fd);
         plumb__checkpoint_close(c);
     }
+}
+
+/* The mode of a descriptor that reads uncached. */
+#if defined(O_DIRECT)
+enum { UNCACHED_FLAG = O_DIRECT };
+#else
+enum { UNCACHED_FLAG = 0 };
+#endif
+
+static void uncached_descriptors(void) {
+    plumb_checkpoint *c;
+    plumb_error err = {0};
+    T_CHECK(open_folder(PROJECT_DIR "/data/demo-model", &c, &err) == PLUMB_OK, "%s: %s", err.field,
+            err.found);
+    const plumb_tensor *t = plumb__checkpoint_find(c, "embed.weight");
+    enum { BLOCK = 16384 };
+    int64_t begin = (t->offset + BLOCK - 1) / BLOCK * BLOCK;
+    unsigned char *block = aligned_alloc(BLOCK, BLOCK), expected[BLOCK];
+    if (!block) exit(1);
+    T_TRUE(plumb__checkpoint_read(c, t, begin - t->offset, BLOCK, expected, &err) == PLUMB_OK);
+    int fd = -1;
+    bool uncached = false;
+    char why[128] = "";
+    T_CHECK(plumb__checkpoint_open_uncached(c, t->shard, &fd, &uncached, why, sizeof why, &err) ==
+                PLUMB_OK, "%s", err.found);
+    T_TRUE(pread(fd, block, BLOCK, begin) == BLOCK && !memcmp(block, expected, BLOCK));
+    int mode = fcntl(fd, F_GETFL);
+    T_CHECK((mode & UNCACHED_FLAG) == (uncached ? UNCACHED_FLAG : 0), "%#x", (unsigned)mode);
+    T_CHECK(!(mode & O_NONBLOCK) && (fcntl(fd, F_GETFD) & FD_CLOEXEC), "%#x", (unsigned)mode);
+    T_CHECK(uncached == !strcmp(why, "uncached"), "%s", why);
+    T_TRUE(close(fd) == 0);
+    plumb__checkpoint_close(c);
+    free(block);
+}
+
+/* The kernel's own files can only be read through its memory. */
+static void uncached_refused(void) {
+#if defined(__linux__)
+    plumb_shard_file shard = {.path = (char[]){"/proc/version"}};
+    plumb_error err = {0};
+    T_TRUE(plumb__file_open(shard.path, &shard.fd, &shard.opened, &err) == PLUMB_OK);
+    int fd = -1;
+    bool uncached = true;
+    char why[128] = "", text[8] = "";
+    T_CHECK(plumb__shard_open_uncached(&shard, &fd, &uncached, why, sizeof why, &err) == PLUMB_OK,
+            "%s", err.found);
+    T_CHECK(!uncached && strstr(why, "refused (Invalid argument)"), "%s", why);
+    T_TRUE(pread(fd, text, 5, 0) == 5 && !strcmp(text, "Linux"));
+    T_TRUE(close(fd) == 0 && close(shard.fd) == 0);
+#else
+    T_TRUE(true);
+#endif
 }
 
 static void forbidden_values(void) {
@@ -471,4 +539,5 @@ T_MAIN({"demo_model", demo_model}, {"small_model", small_model}, {"without_index
        {"older_names", older_names}, {"wrong_total_size", wrong_total_size},
        {"parts_switched_off", parts_switched_off}, {"bent_tensors", bent_tensors},
        {"bent_files", bent_files}, {"bent_links", bent_links}, {"reads", reads}, {"changed_after_open", changed_after_open},
+       {"uncached_descriptors", uncached_descriptors}, {"uncached_refused", uncached_refused},
        {"forbidden_values", forbidden_values})

@@ -5,6 +5,7 @@ Tests are tried in the given order until one is red, so the quickest comes first
 from typing import NamedTuple
 
 KERNELS = "src/backend/cpu/kernels/"
+QUEUE = "src/stream/read_queue.c"
 
 
 class Mutation(NamedTuple):
@@ -555,10 +556,10 @@ MUTATIONS = [
         "which thread does what never depends on timing"),
     one("uneven_ranges_overlap", "src/base/thread_pool.c", "share * t + (t < extra ? t : extra)",
         "share * t + (t < extra ? 0 : extra)", "thread_pool_test", "the first ranges are one longer"),
-    one("columns_behind_the_last", "src/backend/cpu/cpu_linear.c", "least(end * UNIT, job->w->n)",
-        "end * UNIT", "threads_test", "the last unit may be short"),
-    one("columns_of_a_short_unit_lost", "src/backend/cpu/cpu_linear.c",
-        "return (columns + UNIT - 1) / UNIT;", "return columns / UNIT;", "threads_test",
+    one("columns_behind_the_last", "src/backend/cpu/cpu_linear.c", "least(end * PLUMB_CPU_UNIT, job->w->n)",
+        "end * PLUMB_CPU_UNIT", "threads_test", "the last unit may be short"),
+    one("columns_of_a_short_unit_lost", "src/backend/cpu/cpu_backend.h",
+        "return (columns + PLUMB_CPU_UNIT - 1) / PLUMB_CPU_UNIT;", "return columns / PLUMB_CPU_UNIT;", "threads_test",
         "the last unit may be short"),
 
     # ---- Tiles, selection and rows that threads share ---------------------------------------------
@@ -667,6 +668,51 @@ MUTATIONS = [
         "input = c->is_kv_source[l] ? 0 : key;", "input = key;", "state_test equality_test",
         "compressed keys are made of every row"),
 
+    # ---- Reads and their order -------------------------------------------------------------------------
+    one("read_ahead_beside_urgent", QUEUE, "return queue->urgent_loads == 0 ? queue->ahead.first : NULL;",
+        "return queue->ahead.first;", "read_queue_test", "read-ahead waits for what is demanded"),
+    one("urged_load_keeps_its_place", QUEUE, "        load->urgent = true;\n        start_pieces(queue);\n",
+        "        load->urgent = true;\n", "read_queue_test", "a place may be free for it"),
+    one("rest_inside_a_block", QUEUE, "p->aligned ? p->got - p->got % PLUMB_READ_ALIGNMENT : p->got",
+        "p->got", "read_queue_test", "uncached reads are aligned, the second half of one too"),
+    one("rest_always_at_a_block", QUEUE,
+        "(p->begin | p->size | (int64_t)(uintptr_t)p->into) % PLUMB_READ_ALIGNMENT == 0", "true",
+        "read_queue_test", "a cached read goes on where it stopped"),
+    one("retried_for_ever", QUEUE, "MOST_STALLS = 16", "MOST_STALLS = 1 << 20", "read_queue_test",
+        "what brings nothing new has failed"),
+    one("alignment_must_come", QUEUE, "p->got >= p->needed", "p->got >= p->size", "read_queue_test",
+        "the last block may reach over the end of the file"),
+    one("early_end_accepted", QUEUE, "result == 0 || p->stalls >= MOST_STALLS", "p->stalls >= MOST_STALLS",
+        "read_queue_test", "the end of the file is no interruption"),
+    one("piece_of_a_failed_load_goes_on", QUEUE, "return !p->load->error;", "return !error;",
+        "read_queue_test", "after a fault nothing more is read"),
+    one("failed_load_begins_more", QUEUE,
+        "    if (all_begun(load)) return;\n", "    if (all_begun(load) || error != ECANCELED) return;\n",
+        "read_queue_test",
+        "after a fault nothing more is read"),
+    one("last_fault_counts", QUEUE, "    if (load->error) return;\n", "", "read_queue_test",
+        "later faults follow from the first"),
+    one("reported_with_pieces_in_flight", QUEUE, "all_begun(load) && load->pieces == 0", "all_begun(load)",
+        "read_queue_test", "the memory is still being written"),
+    one("bytes_counted_again", QUEUE, "queue->bytes += news;", "queue->bytes += result;",
+        "read_queue_test", "what is read twice has arrived once"),
+    one("piece_lost", QUEUE, "    p->next = queue->free;\n    queue->free = p;\n", "", "read_queue_test",
+        "the reader is kept full"),
+    one("pread_without_errno", "src/stream/reader_pread.c", "got < 0 ? -errno : got", "got", "reader_test",
+        "a fault has a reason"),
+    one("registered_end_ignored", "src/stream/reader_uring.c", "<= range->bytes - bytes ? range",
+        "<= range->bytes - (bytes > 0) ? range", "reader_test", "a read may reach out of registered memory"),
+    one("removed_memory_remembered", "src/stream/reader_uring.c", "    self->n_ranges -= end - first;\n",
+        "", "reader_test", "the kernel has forgotten it"),
+    one("no_reader_but_uring", "src/stream/reader.c",
+        "kind == PLUMB_READER_URING || status != PLUMB_ERROR_UNSUPPORTED", "status != PLUMB_OK",
+        "reader_test", "io_uring may be forbidden"),
+    one("changed_file_opened_again", "src/format/shard_file.c",
+        "    if (status == PLUMB_OK) status = check_content(shard, &now, field, -1, err);\n", "",
+        "test_checkpoint", "what is read must be the file whose header was read"),
+    one("replaced_file_not_noticed", "src/format/shard_file.c",
+        "    return check_identity(shard, &there, field, offset, err);\n", "    return PLUMB_OK;\n",
+        "test_checkpoint", "a path may lead to another file"),
     # ---- Engram rows -------------------------------------------------------------------------------
     one("row_read_for_every_mention", "src/stream/row_set.c", "if (*bucket < 0) {", "if (set->n_distinct <= i) {",
         "engram_rows_test", "a row that a batch asks for twice is read once"),

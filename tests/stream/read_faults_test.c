@@ -111,6 +111,15 @@ static unsigned char *make_file(crowd *c) {
     return bytes;
 }
 
+/* A cancelled load that comes back at once is not reported. */
+static void note_dropped(place *p) {
+    pthread_mutex_lock(&p->crowd->lock);
+    p->busy = false;
+    p->crowd->reports++;
+    p->crowd->cancelled++;
+    pthread_mutex_unlock(&p->crowd->lock);
+}
+
 static void add_loads(crowd *c) {
     uint64_t random = 7;
     for (int i = 0; i < LOADS; i++) {
@@ -119,7 +128,8 @@ static void add_loads(crowd *c) {
         plumb__read_queue_add(c->queue, &p->load, random_below(&random, 3) == 0);
         place *other = &c->places[random_below(&random, PLACES)];
         int what = random_below(&random, 16);
-        if (other->used && what == 0) plumb__read_queue_cancel(c->queue, &other->load);
+        if (other->used && what == 0 && plumb__read_queue_cancel(c->queue, &other->load))
+            note_dropped(other);
         if (other->used && what == 1) plumb__read_queue_urge(c->queue, &other->load);
     }
     plumb__read_queue_wait_idle(c->queue);

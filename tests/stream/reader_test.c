@@ -263,10 +263,14 @@ static void memory_comes_and_goes(void) {
             unsigned char *memory = aligned_alloc(4096, 2 * 4096);
             if (!memory) exit(1);
             reader->ops->add_memory(reader, memory, 2 * 4096);
-            /* Inside, and over the end of what is registered. */
             wrong += read_now(reader, file_fd, i * 100, 5000, memory + 100) != 5000;
             wrong += memory[100] != byte_at(i * 100) || memory[5099] != byte_at(i * 100 + 4999);
             reader->ops->remove_memory(reader, memory, 2 * 4096);
+            /* A part, and a read that reaches over its end. */
+            reader->ops->add_memory(reader, memory, 4096);
+            wrong += read_now(reader, file_fd, i * 10, 5000, memory + 7) != 5000;
+            wrong += memory[7] != byte_at(i * 10) || memory[5006] != byte_at(i * 10 + 4999);
+            reader->ops->remove_memory(reader, memory, 4096);
             wrong += read_now(reader, file_fd, i, 4096, memory) != 4096;
             wrong += memory[4095] != byte_at(i + 4095);
             free(memory);
