@@ -140,3 +140,12 @@ plumb_status plumb__source_engram_finish(plumb_weight_source *source, int engram
     return PLUMB_OK;
 }
 
+plumb_status plumb__source_embeddings(plumb_weight_source *source, const int32_t *ids, int64_t n,
+                                      uint16_t *rows, plumb_error *err) {
+    (void)err;
+    int64_t hidden = source->config->hidden;
+    for (int64_t i = 0; i < n; i++)
+        memcpy(rows + i * hidden, source->embedding + ids[i] % ROWS * hidden,
+               (size_t)hidden * sizeof *rows);
+    return PLUMB_OK;
+}
