@@ -1,6 +1,7 @@
 /* Speed of every kernel at the released shapes, beside what this machine can read and what ggml
  * makes of the same product, all in one run (bench/README.md explains the columns). */
 #include "backend/cpu/cpu_backend.h"
+#include "base/memory_read.h"
 #include "kernel_rows.h"
 #include "measure.h"
 #include "options.h"
@@ -137,7 +138,7 @@ typedef struct read_task {
 
 static void run_read(void *arg) {
     read_task *task = arg;
-    task->sum += bench_read(task->pool, task->memory, task->bytes);
+    task->sum += plumb__memory_read(task->pool, task->memory, task->bytes);
 }
 
 static void run_peer(void *arg) { bench_peer_product_run(arg); }

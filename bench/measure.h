@@ -4,7 +4,7 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
-#include "base/thread_pool.h"
+#include <stdint.h>
 
 double bench_now(void); /* seconds of a clock that never jumps */
 
@@ -28,9 +28,5 @@ typedef struct bench_result {
 /* One run of each to warm up, then at least three rounds and about `seconds` of them.  The order
  * turns around from round to round. */
 void bench_compare(const bench_contender *contenders, int n, double seconds, bench_result *result);
-
-/* Reads memory on all threads of the pool, as fast as this machine can: the yardstick.  Returns a
- * number that depends on every byte, so that no compiler may skip one. */
-uint64_t bench_read(plumb_pool *pool, const void *memory, int64_t bytes);
 
 #endif

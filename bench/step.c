@@ -2,6 +2,7 @@
  * weights of the released shapes in memory; beside it the least time that their bytes or their
  * operations allow, and where the difference goes (bench/README.md). */
 #include "backend/cpu/cpu_backend.h"
+#include "base/memory_read.h"
 #include "measure.h"
 #include "options.h"
 #include "product.h"
@@ -80,7 +81,7 @@ static double read_rate(const step *s, const bench_network *network) {
     const void *sample = bench_network_sample(network, &bytes);
     if (bytes > SAMPLE_BYTES) bytes = SAMPLE_BYTES;
     double start = bench_now();
-    uint64_t volatile sum = bench_read(s->pool, sample, bytes);
+    uint64_t volatile sum = plumb__memory_read(s->pool, sample, bytes);
     (void)sum;
     return (double)bytes / (bench_now() - start);
 }
