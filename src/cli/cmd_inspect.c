@@ -12,23 +12,6 @@
 
 /* ---- For people ----------------------------------------------------------------------------- */
 
-typedef struct digits {
-    char text[32];
-} digits;
-
-/* 510286023000 as 510,286,023,000. */
-static digits grouped(int64_t value) {
-    char plain[24];
-    int length = snprintf(plain, sizeof plain, "%" PRId64, value), n = 0;
-    digits out;
-    for (int i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0) out.text[n++] = ',';
-        out.text[n++] = plain[i];
-    }
-    out.text[n] = '\0';
-    return out;
-}
-
 static const char *presence(bool present) {
     return present ? "present, not read" : "absent";
 }
@@ -41,7 +24,7 @@ static void print_engram(const plumb_model_config *config) {
     cli_print("engram     ");
     for (int64_t i = 0; i < config->engram_layers; i++)
         cli_print("%s layer %" PRId64 ": %s rows", i > 0 ? "," : "", config->engram_layer[i],
-                  grouped(config->engram_rows[i]).text);
+                  cli_grouped(config->engram_rows[i]).text);
     cli_print(" of %" PRId64 "; vocabulary folded to %" PRId64 "\n", config->engram_dim,
               config->engram_folded_vocab);
 }
@@ -99,8 +82,8 @@ static void print_layers(const plumb_model_config *config) {
 }
 
 static void print_tally(const char *name, const cli_tally *tally) {
-    cli_print("%-26s%10s%20s%20s\n", name, grouped(tally->tensors).text,
-              grouped(tally->parameters).text, grouped(tally->bytes).text);
+    cli_print("%-26s%10s%20s%20s\n", name, cli_grouped(tally->tensors).text,
+              cli_grouped(tally->parameters).text, cli_grouped(tally->bytes).text);
 }
 
 static void print_tallies(const cli_inspection *found) {
@@ -135,7 +118,7 @@ static void print_report(const cli_options *options, const plumb_checkpoint *che
     print_tallies(found);
     cli_print("\nin memory   %s bytes always (backbone dense and head); experts, Engram and "
               "embedding rows as needed\n",
-              grouped(found->resident_bytes).text);
+              cli_grouped(found->resident_bytes).text);
     if (options->list_tensors) print_tensors(checkpoint);
 }
 

@@ -36,6 +36,16 @@ const cli_command cli_commands[] = {
      "Prints the configuration, which layers share what, and the tensors and bytes of each part, "
      "without reading any weights. MODEL is what -m takes.",
      cli_run_inspect},
+    {CLI_PLAN, "plan", "show what a machine will do with a model", "[MODEL]", 0, 1,
+     "Prints how memory is split, how many experts have a slot, how often a token finds its "
+     "experts there, and bounds on speed: bytes that must move over the rates at which they can. "
+     "Serial means that reading and computing take turns, overlapped that the slowest of them "
+     "decides.\n\n"
+     "With a MODEL its drive and this machine's memory are measured, for about two seconds. Without "
+     "one the released geometry is planned on paper, from the given rates:\n\n"
+     "  plumb plan --memory 128GB --disk-rate 13 --memory-rate 614\n\n"
+     "--trace replays recorded routes through the expert cache at several sizes.",
+     cli_run_plan},
     {CLI_SYNTH, "synth", "write a synthetic model", "VARIANT DIR", 2, 2,
      "Writes random weights in the released layout, byte for byte the same on every machine. "
      "VARIANT is one of\n\n"

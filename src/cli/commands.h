@@ -9,6 +9,7 @@ int cli_run_complete(const cli_options *options);
 int cli_run_logits(const cli_options *options);
 int cli_run_tokenize(const cli_options *options);
 int cli_run_inspect(const cli_options *options);
+int cli_run_plan(const cli_options *options);
 int cli_run_synth(const cli_options *options);
 int cli_run_completion(const cli_options *options);
 int cli_run_help(const cli_options *options);

@@ -81,6 +81,42 @@ bool cli_parse_level(const char *text, int64_t *value) {
     return cli_parse_integer(text, 0, 100, value);
 }
 
+/* N or N.NNN, then GB. */
+static bool parse_gigabytes(const char *text, int64_t *bytes) {
+    enum { DECIMALS = 9 };
+    const char digit[] = "0123456789";
+    size_t whole = strspn(text, digit), decimals = 0;
+    const char *unit = text + whole;
+    if (*unit == '.') {
+        decimals = strspn(unit + 1, digit);
+        if (decimals == 0 || decimals > DECIMALS) return false;
+        unit += 1 + decimals;
+    }
+    if (whole == 0 || strcmp(unit, "GB") != 0) return false;
+    int64_t value = 0;
+    for (size_t i = 0; i < whole + DECIMALS; i++) {
+        size_t place = i < whole ? i : i + 1; /* past the point */
+        int64_t next = i < whole + decimals ? text[place] - '0' : 0;
+        if (value > (INT64_MAX - next) / 10) return false;
+        value = 10 * value + next;
+    }
+    *bytes = value;
+    return value > 0;
+}
+
+bool cli_parse_bytes(const char *text, int64_t *bytes) {
+    return parse_gigabytes(text, bytes) || cli_parse_integer(text, 1, INT64_MAX, bytes);
+}
+
+bool cli_parse_experts(const char *text, cli_experts *experts) {
+    cli_experts parsed = {.given = true};
+    if (!parse_gigabytes(text, &parsed.bytes) &&
+        !cli_parse_integer(text, 1, INT64_MAX, &parsed.count))
+        return false;
+    *experts = parsed;
+    return true;
+}
+
 /* ---- Values ---- */
 
 static cli_exit add_bias(parse *p, const char *text) {
@@ -130,6 +166,13 @@ static cli_exit set_value(parse *p, const cli_option *row, const char *text) {
     case CLI_LEVEL:
         if (cli_parse_level(text, field)) return CLI_OK;
         return refuse(p, "--%s: found '%s', expected 0 to 100, low, high or max", row->name, text);
+    case CLI_BYTES:
+        if (cli_parse_bytes(text, field)) return CLI_OK;
+        return refuse(p, "--%s: found '%s', expected bytes or NGB, such as 12.5GB", row->name, text);
+    case CLI_EXPERTS:
+        if (cli_parse_experts(text, field)) return CLI_OK;
+        return refuse(p, "--%s: found '%s', expected a number of experts or NGB, such as 12.5GB",
+                      row->name, text);
     }
     return refuse(p, "--%s: cannot be set", row->name);
 }

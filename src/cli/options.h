@@ -28,10 +28,17 @@ typedef enum cli_command_bit {
     CLI_SYNTH = 1 << 5,
     CLI_COMPLETION = 1 << 6,
     CLI_HELP = 1 << 7,
-    CLI_VERSION = 1 << 8
+    CLI_VERSION = 1 << 8,
+    CLI_PLAN = 1 << 9
 } cli_command_bit;
 
 typedef struct cli_command cli_command;
+
+/* Experts to keep in memory: either of the two, the other is 0. */
+typedef struct cli_experts {
+    bool given;
+    int64_t count, bytes;
+} cli_experts;
 
 /* Everything a command may be told.  What was not given has the preset of its table row, or zero. */
 typedef struct cli_options {
@@ -64,6 +71,11 @@ typedef struct cli_options {
 
     bool json, list_tensors;
 
+    int64_t memory, device_memory; /* bytes; 0: this machine's, none */
+    double disk_rate, memory_rate, device_rate, link_rate; /* GB/s; 0: measured, or none */
+    double compute;                /* TFLOPS; 0: not known */
+    const char *trace;
+
     int64_t layers; /* 0: all */
     bool sparse, force;
 
@@ -82,7 +94,9 @@ typedef enum cli_kind {
     CLI_TEXT,     /* const char *, borrowed from argv */
     CLI_PATH,     /* the same, not empty */
     CLI_LEVEL,    /* int64_t 0..100 or one of low, high, max */
-    CLI_BIAS      /* ID=B, repeatable, collected in bias */
+    CLI_BIAS,     /* ID=B, repeatable, collected in bias */
+    CLI_BYTES,    /* int64_t: bytes, or NGB */
+    CLI_EXPERTS   /* cli_experts: N, or NGB */
 } cli_kind;
 
 typedef struct cli_option {
@@ -138,5 +152,9 @@ bool cli_parse_integer(const char *text, int64_t low, int64_t high, int64_t *val
 bool cli_parse_number(const char *text, double least, double most, double *value);
 bool cli_parse_seed(const char *text, uint64_t *value);
 bool cli_parse_level(const char *text, int64_t *level); /* 0..100, low, high, max */
+/* A positive number of bytes, or NGB with at most nine decimals (1 GB is 10^9 bytes). */
+bool cli_parse_bytes(const char *text, int64_t *bytes);
+/* A positive number of experts, or NGB. */
+bool cli_parse_experts(const char *text, cli_experts *experts);
 
 #endif

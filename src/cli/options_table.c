@@ -2,11 +2,14 @@
 #include "cli/options.h"
 
 #define FIELD(member) offsetof(cli_options, member)
+#define LEAST_RATE 1e-3
+#define MOST_RATE 1e6
 
 enum {
     GENERATES = CLI_CHAT | CLI_COMPLETE,
     EVALUATES = GENERATES | CLI_LOGITS,
     LOADS = EVALUATES | CLI_TOKENIZE | CLI_INSPECT,
+    SHOWS = CLI_INSPECT | CLI_PLAN,
     COMPUTES = EVALUATES | CLI_SYNTH,
     EVERYONE = ~0
 };
@@ -21,7 +24,7 @@ const cli_option cli_option_rows[] = {
      .low = 1, .high = INT64_C(1) << 24, .commands = EVALUATES,
      .help = "most positions the session may hold (default: the model's maximum)"},
     {.name = "threads", .brief = "-t", .value = "N", .kind = CLI_INTEGER, .field = FIELD(threads),
-     .low = 1, .high = 1024, .commands = COMPUTES,
+     .low = 1, .high = 1024, .commands = COMPUTES | CLI_PLAN,
      .help = "threads that compute (default: one per core); never changes a result"},
     {.name = "prefill-chunk", .alias = "--chunk", .value = "N", .kind = CLI_INTEGER,
      .field = FIELD(chunk), .low = 1, .high = INT64_C(1) << 20, .commands = EVALUATES,
@@ -92,10 +95,46 @@ const cli_option cli_option_rows[] = {
      .help = "print the number of ids instead of the ids"},
 
     /* inspect */
-    {.name = "json", .kind = CLI_FLAG, .field = FIELD(json), .commands = CLI_INSPECT,
+    {.name = "json", .kind = CLI_FLAG, .field = FIELD(json), .commands = SHOWS,
      .help = "print one JSON object"},
     {.name = "tensors", .kind = CLI_FLAG, .field = FIELD(list_tensors), .commands = CLI_INSPECT,
      .help = "list every tensor as well"},
+
+    /* plan */
+    {.name = "model", .brief = "-m", .value = "MODEL", .kind = CLI_PATH, .field = FIELD(model),
+     .commands = CLI_PLAN,
+     .help = "as for the other commands (default: the released geometry, on paper)"},
+    {.name = "memory", .value = "NGB", .kind = CLI_BYTES, .field = FIELD(memory),
+     .commands = CLI_PLAN,
+     .help = "memory of the machine (default: this machine's); an eighth, at least 4 GB, is left "
+             "to the operating system"},
+    {.name = "disk-rate", .value = "GB/S", .kind = CLI_NUMBER, .field = FIELD(disk_rate),
+     .least = LEAST_RATE, .most = MOST_RATE, .commands = CLI_PLAN,
+     .help = "what the drive reads (default: measured on the model's files)"},
+    {.name = "memory-rate", .value = "GB/S", .kind = CLI_NUMBER, .field = FIELD(memory_rate),
+     .least = LEAST_RATE, .most = MOST_RATE, .commands = CLI_PLAN,
+     .help = "what memory reads (default: measured)"},
+    {.name = "device-memory", .value = "NGB", .kind = CLI_BYTES, .field = FIELD(device_memory),
+     .commands = CLI_PLAN,
+     .help = "memory of a device that computes; needs --device-rate and --link-rate"},
+    {.name = "device-rate", .value = "GB/S", .kind = CLI_NUMBER, .field = FIELD(device_rate),
+     .least = LEAST_RATE, .most = MOST_RATE, .commands = CLI_PLAN,
+     .help = "what the device reads of its memory"},
+    {.name = "link-rate", .value = "GB/S", .kind = CLI_NUMBER, .field = FIELD(link_rate),
+     .least = LEAST_RATE, .most = MOST_RATE, .commands = CLI_PLAN,
+     .help = "what the link from memory to the device carries"},
+    {.name = "compute", .value = "TFLOPS", .kind = CLI_NUMBER, .field = FIELD(compute),
+     .least = LEAST_RATE, .most = MOST_RATE, .commands = CLI_PLAN,
+     .help = "arithmetic that the machine sustains (default: no bound from it)"},
+    {.name = "trace", .value = "FILE", .kind = CLI_PATH, .field = FIELD(trace),
+     .commands = CLI_PLAN,
+     .help = "replay recorded routes instead of using the published hit rates"},
+    {.name = "ctx", .brief = "-c", .value = "N", .kind = CLI_INTEGER, .field = FIELD(context),
+     .low = 1, .high = INT64_C(1) << 24, .commands = CLI_PLAN,
+     .help = "positions of the session (default: the model's maximum, at most 65536)"},
+    {.name = "prefill-chunk", .alias = "--chunk", .value = "N", .kind = CLI_INTEGER,
+     .field = FIELD(chunk), .low = 1, .high = INT64_C(1) << 20, .commands = CLI_PLAN,
+     .help = "tokens evaluated at once (default: up to 8192, as memory allows)"},
 
     /* synth */
     {.name = "layers", .value = "N", .kind = CLI_INTEGER, .field = FIELD(layers), .low = 1,
@@ -110,7 +149,7 @@ const cli_option cli_option_rows[] = {
 
     /* every command */
     {.name = "quiet", .brief = "-q", .kind = CLI_FLAG, .field = FIELD(quiet),
-     .commands = COMPUTES | CLI_INSPECT,
+     .commands = COMPUTES | SHOWS,
      .help = "no log, progress or speed on standard error"},
     {.name = "man", .kind = CLI_FLAG, .field = FIELD(man), .commands = CLI_HELP,
      .help = "print the manual page as man(7) source"},

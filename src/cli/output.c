@@ -4,6 +4,7 @@
 #include "base/clean_text.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,18 @@ bool cli_print(const char *format, ...) {
     int written = vprintf(format, list);
     va_end(list);
     return keep_error(written >= 0);
+}
+
+cli_digits cli_grouped(int64_t value) {
+    char plain[24];
+    int length = snprintf(plain, sizeof plain, "%" PRId64, value), n = 0;
+    cli_digits out;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) out.text[n++] = ',';
+        out.text[n++] = plain[i];
+    }
+    out.text[n] = '\0';
+    return out;
 }
 
 bool cli_output_flush(void) {

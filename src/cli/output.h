@@ -14,6 +14,12 @@ bool cli_output_flush(void);
 /* Flushes and turns CLI_OK into CLI_FAILED if standard output could not take everything. */
 int cli_output_finish(int status);
 
+/* A number with commas: 510,286,023,000. */
+typedef struct cli_digits {
+    char text[32];
+} cli_digits;
+cli_digits cli_grouped(int64_t value);
+
 /* To standard error, with "plumb COMMAND: " ("plumb: " without options) before and a newline after.
  * Always one line that no terminal acts on, whatever the arguments hold. */
 void cli_complain(const cli_options *options, const char *format, ...)
