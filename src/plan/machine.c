@@ -1,5 +1,6 @@
 #include "plan/machine.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/memory_read.h"
@@ -11,14 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- The drive ----------------------------------------------------------------------------------
  */
@@ -116,8 +110,8 @@ static plumb_status fly(disk_run *run, double seconds, plumb_disk_rate *rate, pl
     const plumb_model_config *c = plumb__checkpoint_config(run->checkpoint);
     uint64_t pairs = (uint64_t)(c->layers * c->experts), random = 1;
     plumb_status status = PLUMB_OK;
-    double start = now();
-    while (status == PLUMB_OK && now() - start < seconds) {
+    double start = plumb__now();
+    while (status == PLUMB_OK && plumb__now() - start < seconds) {
         flight *f = idle_flight(run);
         if (!f) break;
         random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -125,7 +119,7 @@ static plumb_status fly(disk_run *run, double seconds, plumb_disk_rate *rate, pl
         rate->experts += status == PLUMB_OK;
     }
     plumb__read_queue_wait_idle(run->queue);
-    rate->seconds = now() - start;
+    rate->seconds = plumb__now() - start;
     rate->bytes = run->bytes;
     rate->bytes_per_second = (double)rate->bytes / rate->seconds;
     return status == PLUMB_OK && run->error != 0 ? report_fault(run, err) : status;
@@ -215,12 +209,12 @@ plumb_status plumb__measure_memory(int threads, double seconds, double *rate, pl
     if (status == PLUMB_OK) {
         /* Untouched pages are all the same one. */
         plumb__pool_run(pool, bytes, 1, touch, memory);
-        double best = 0, start = now();
+        double best = 0, start = plumb__now();
         uint64_t volatile sum = 0;
-        for (int round = 0; round < LEAST_ROUNDS || now() - start < seconds; round++) {
-            double began = now();
+        for (int round = 0; round < LEAST_ROUNDS || plumb__now() - start < seconds; round++) {
+            double began = plumb__now();
             sum = plumb__memory_read(pool, memory, bytes);
-            double reached = (double)bytes / (now() - began);
+            double reached = (double)bytes / (plumb__now() - began);
             if (reached > best) best = reached;
         }
         (void)sum;
