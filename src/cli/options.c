@@ -100,7 +100,7 @@ static bool parse_gigabytes(const char *text, int64_t *bytes) {
         if (value > (INT64_MAX - next) / 10) return false;
         value = 10 * value + next;
     }
-    *bytes = value;
+    if (value > 0) *bytes = value;
     return value > 0;
 }
 
