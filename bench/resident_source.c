@@ -107,7 +107,7 @@ void plumb__source_give_back(plumb_weight_source *source) { (void)source; }
 
 void plumb__source_abandon(plumb_weight_source *source) { source->requested = 0; }
 
-bool plumb__source_wants_guess(plumb_weight_source *source) {
+bool plumb__source_reads_ahead(plumb_weight_source *source) {
     (void)source;
     return false;
 }

@@ -91,7 +91,7 @@ typedef struct plumb_model_options {
     int64_t memory_bytes;   /* the budget; 0: what this machine can spare */
     int64_t cache_experts;  /* exactly so many experts in memory, whatever the budget; 0: what fits */
     bool layer_buffers;     /* keep no expert for later: buffers for a layer and the next */
-    bool no_guess;          /* do not read the next layer's likely experts ahead */
+    bool no_read_ahead;     /* do not read the next layer's likely experts ahead */
     const char *hot_list;   /* file of the experts used most: read first at opening, where it exists,
                              * and written at closing; NULL: none */
     bool cold;              /* start with no expert in memory all the same */

@@ -57,15 +57,12 @@ static bool on_token(void *user, const cli_step *step) {
     return cli_output_flush() && more && !a->no_memory;
 }
 
-static void tell_ending(const cli_chat *chat) {
+static void tell_ending(cli_chat *chat) {
     const cli_options *options = chat->runtime.options;
     if (chat->last.ending == CLI_ENDED_BY_CONTEXT)
         cli_complain(options, "the context of %lld tokens is full; /reset starts anew, -c sets it",
                      (long long)plumb_session_context(chat->runtime.session));
-    if (options->quiet) return;
-    char line[160];
-    cli_describe_speed(&chat->last, line, sizeof line);
-    cli_complain(options, "%s", line);
+    cli_tell_speed(&chat->runtime, &chat->last);
 }
 
 static plumb_status generate(cli_chat *chat, answer *a, plumb_error *err) {

@@ -98,9 +98,7 @@ int cli_run_complete(const cli_options *options) {
         cli_shown_text_finish(&c.shown);
         if (!c.as_json) cli_print("\n");
         cli_output_flush();
-        char line[160];
-        cli_describe_speed(&generation, line, sizeof line);
-        if (!options->quiet) cli_complain(options, "%s", line);
+        cli_tell_speed(&c.runtime, &generation);
         if (cli_interrupted()) status = CLI_INTERRUPTED;
     }
     plumb_tokens_free(&tokens);

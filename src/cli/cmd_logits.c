@@ -113,6 +113,9 @@ int cli_run_logits(const cli_options *options) {
         cli_print("%016" PRIx64 "\n", (uint64_t)XXH3_64bits_digest(r.hash));
     else
         status = cli_report(options, &err);
+    char line[320];
+    cli_streaming_describe(&runtime.streaming, runtime.model, line, sizeof line);
+    if (line[0] != '\0' && !options->quiet) cli_complain(options, "%s", line);
     cli_new_file_abandon(&r.file);
     XXH3_freeState(r.hash);
     free(r.row);

@@ -345,7 +345,8 @@ cli_exit cli_options_parse(const cli_command *command, int argc, char **argv, cl
     *options = (cli_options){.command = command,
                              .no_color = environment("NO_COLOR") != NULL,
                              .home = environment("HOME"),
-                             .hf_home = environment("HF_HOME")};
+                             .hf_home = environment("HF_HOME"),
+                             .cache_home = environment("XDG_CACHE_HOME")};
     parse p = {.options = options, .message = message, .size = size};
     options->arguments = calloc((size_t)argc + 1, sizeof *options->arguments);
     if (options->arguments == NULL) return fail_memory(&p);

@@ -51,6 +51,9 @@ typedef struct cli_options {
     const char *model;
     int64_t context, threads, chunk; /* 0: the library's default */
     bool cpu, quiet;
+    bool streaming, layer_buffers, cold;
+    cli_experts cache_experts;
+    const char *trace_routes;
 
     const char *prompt, *prompt_file, *system;
     int64_t n_tokens; /* 0: until the model ends or the context is full */
@@ -83,7 +86,7 @@ typedef struct cli_options {
 
     /* The environment, read here and nowhere else. */
     bool no_color;
-    const char *home, *hf_home; /* NULL when unset or empty */
+    const char *home, *hf_home, *cache_home; /* NULL when unset or empty */
 } cli_options;
 
 typedef enum cli_kind {

@@ -32,6 +32,24 @@ const cli_option cli_option_rows[] = {
     {.name = "cpu", .kind = CLI_FLAG, .field = FIELD(cpu), .commands = EVALUATES,
      .help = "compute on the CPU, the only backend of this build"},
 
+    /* weights larger than memory */
+    {.name = "ssd-streaming", .kind = CLI_FLAG, .field = FIELD(streaming), .commands = EVALUATES,
+     .help = "read experts from the disk as they are needed and keep what memory allows (the default "
+             "where a model does not fit into memory); never changes a result"},
+    {.name = "ssd-streaming-cache-experts", .value = "N|NGB", .kind = CLI_EXPERTS,
+     .field = FIELD(cache_experts), .commands = EVALUATES,
+     .help = "stream with room for N experts, or with NGB of memory for everything: dense weights, "
+             "context, working memory, and experts in what is left (default: the machine's memory "
+             "less an eighth, at least 4 GB)"},
+    {.name = "ssd-streaming-layers", .kind = CLI_FLAG, .field = FIELD(layer_buffers),
+     .commands = EVALUATES,
+     .help = "stream through buffers for one layer and the next, keeping no expert for later tokens"},
+    {.name = "ssd-streaming-cold", .kind = CLI_FLAG, .field = FIELD(cold), .commands = EVALUATES,
+     .help = "stream without first reading the experts that earlier runs used most"},
+    {.name = "trace-routes", .value = "FILE", .kind = CLI_PATH, .field = FIELD(trace_routes),
+     .commands = EVALUATES,
+     .help = "record which experts every token chose, for plumb plan --trace"},
+
     /* what to say */
     {.name = "prompt", .brief = "-p", .value = "TEXT", .kind = CLI_TEXT, .field = FIELD(prompt),
      .excludes = "prompt-file", .commands = GENERATES, .help = "the prompt"},

@@ -69,9 +69,11 @@ static plumb_status open_all(cli_runtime *runtime, bool wants_text, plumb_error 
     if (wants_text) status = plumb_text_open(path, &runtime->text, err);
     if (status != PLUMB_OK) return status;
 
-    const plumb_model_options model_options = {
+    plumb_model_options model_options = {
         .threads = (int)options->threads, .log = cli_log, .log_user = (void *)options};
-    status = plumb_model_open(path, &model_options, &runtime->model, err);
+    status = cli_streaming_prepare(options, path, &runtime->streaming, &model_options, err);
+    if (status == PLUMB_OK) status = plumb_model_open(path, &model_options, &runtime->model, err);
+    if (status == PLUMB_OK) status = cli_streaming_begin(&runtime->streaming, runtime->model, err);
     if (status != PLUMB_OK) return status;
     plumb_model_get_info(runtime->model, &runtime->info);
     status = check_bias(runtime, err);
@@ -99,6 +101,7 @@ int cli_runtime_open(const cli_options *options, bool wants_text, cli_runtime *r
 void cli_runtime_close(cli_runtime *runtime) {
     plumb_session_destroy(runtime->session);
     plumb_model_close(runtime->model);
+    cli_streaming_end(&runtime->streaming);
     plumb_text_close(runtime->text);
     runtime->session = NULL;
     runtime->model = NULL;
@@ -191,4 +194,13 @@ void cli_describe_speed(const cli_generation *generation, char *line, size_t siz
              rate(generation->n_prompt - generation->n_reused, generation->prompt_seconds),
              (long long)generation->n_answer,
              rate(generation->n_answer, generation->answer_seconds));
+}
+
+void cli_tell_speed(cli_runtime *runtime, const cli_generation *generation) {
+    char line[320];
+    if (runtime->options->quiet) return;
+    cli_describe_speed(generation, line, sizeof line);
+    cli_complain(runtime->options, "%s", line);
+    cli_streaming_describe(&runtime->streaming, runtime->model, line, sizeof line);
+    if (line[0] != '\0') cli_complain(runtime->options, "%s", line);
 }

@@ -4,6 +4,7 @@
 #define PLUMB_CLI_RUNTIME_H
 
 #include "cli/options.h"
+#include "cli/streaming.h"
 
 typedef struct cli_progress {
     bool shown;         /* a line is on the terminal */
@@ -19,6 +20,7 @@ typedef struct cli_runtime {
     plumb_model_info info;
     plumb_sampling sampling;
     cli_progress progress;
+    cli_streaming streaming;
 } cli_runtime;
 
 /* Opens all of it and catches Ctrl-C.  Reports a failure itself and returns the exit status. */
@@ -59,5 +61,7 @@ PLUMB_MUST_CHECK plumb_status cli_generate(cli_runtime *runtime, const plumb_tok
                                            cli_generation *generation, plumb_error *err);
 /* "prompt 40 tokens (31 reused), 312.5 tokens/s; answer 12 tokens, 40.1 tokens/s" */
 void cli_describe_speed(const cli_generation *generation, char *line, size_t size);
+/* The same on standard error, and what streaming did, unless --quiet. */
+void cli_tell_speed(cli_runtime *runtime, const cli_generation *generation);
 
 #endif

@@ -79,11 +79,11 @@ static void look_ahead(plumb_network *n, const plumb_batch *batch, const plumb_a
                        int64_t layer) {
     const plumb_model_config *c = n->config;
     int64_t k = c->experts_per_token, next = layer + 1;
-    if (next == c->layers) return;
+    if (next == c->layers || !plumb__source_reads_ahead(n->source)) return;
     int64_t next_rows = batch->rows - plumb__needed_rows(c, batch, next).full;
     if (next_rows * k >= NEARLY_ALL * c->experts) {
         plumb__source_read_ahead(n->source, next, NULL, 0);
-    } else if (next_rows > 0 && rows <= GUESSED_ROWS && plumb__source_wants_guess(n->source)) {
+    } else if (next_rows > 0 && rows <= GUESSED_ROWS) {
         plumb_workspace *w = &n->work;
         route(n, x, rows, next, w->guessed_ids, w->guessed_weights);
         int64_t count = 0;

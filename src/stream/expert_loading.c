@@ -26,7 +26,8 @@ plumb_status plumb__expert_files_open(plumb_expert_cache *c, plumb_error *err) {
         if (status != PLUMB_OK) return status;
         /* Pages that one shard needs do the others no harm. */
         if (uncached) c->alignment = PLUMB_READ_ALIGNMENT;
-        if (c->log && i == 0) c->log(c->log_user, PLUMB_LOG_INFO, why);
+        if (c->log && i == 0)
+            c->log(c->log_user, PLUMB_LOG_INFO, plumb__format("files of experts: %s", why).s);
     }
     return PLUMB_OK;
 }

@@ -15,7 +15,7 @@ struct plumb_weight_source {
     const plumb_checkpoint *checkpoint;
     const plumb_model_config *config;
     plumb_expert_cache *experts;
-    bool guess;
+    bool read_ahead;
     plumb_guess_control control;
     const plumb_tensor *embed;
     plumb_engram_rows *engram_rows;
@@ -39,7 +39,8 @@ static plumb_status open_experts(plumb_weight_source *source, const plumb_source
     plumb_status status =
         plumb__reader_open(options->reader, DEPTH, &reader, why, sizeof why, err);
     if (status != PLUMB_OK) return status;
-    if (options->log && options->uncached) options->log(options->log_user, PLUMB_LOG_INFO, why);
+    if (options->log && options->uncached)
+        options->log(options->log_user, PLUMB_LOG_INFO, plumb__format("reads: %s", why).s);
     if (options->wrap) reader = options->wrap(options->wrap_user, reader);
     int64_t all = source->config->layers * source->config->experts;
     const plumb_expert_cache_options cache = {
@@ -66,7 +67,7 @@ plumb_status plumb__source_open(const plumb_checkpoint *checkpoint,
     if (!source) return plumb__fail_memory(err, "weight source", sizeof *source);
     source->checkpoint = checkpoint;
     source->config = plumb__checkpoint_config(checkpoint);
-    source->guess = options->guess;
+    source->read_ahead = options->read_ahead;
     plumb_status status = find(checkpoint, "embed.weight", &source->embed, err);
     if (status == PLUMB_OK) status = open_engram_rows(source, options, err);
     if (status == PLUMB_OK) status = open_experts(source, options, err);
@@ -110,8 +111,8 @@ void plumb__source_give_back(plumb_weight_source *source) {
     plumb__expert_cache_give_back(source->experts);
 }
 
-bool plumb__source_wants_guess(plumb_weight_source *source) {
-    if (!source->guess) return false;
+bool plumb__source_reads_ahead(plumb_weight_source *source) {
+    if (!source->read_ahead) return false;
     plumb_expert_cache_stats stats;
     plumb__expert_cache_get_stats(source->experts, &stats);
     return stats.slots < source->config->layers * source->config->experts &&

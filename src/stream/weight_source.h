@@ -15,7 +15,7 @@ typedef struct plumb_source_options {
     int64_t slots;            /* experts in memory at most; 0: all of them */
     bool uncached;            /* read experts past the page cache */
     plumb_eviction eviction;
-    bool guess;               /* read the next layer's likely experts ahead */
+    bool read_ahead;          /* of the next layer's likely experts */
     plumb_reader_kind reader;
     /* Puts a reader of the caller's between the files and us, which owns `inner`; NULL: nothing. */
     plumb_reader *(*wrap)(void *user, plumb_reader *inner);
@@ -44,8 +44,8 @@ PLUMB_MUST_CHECK plumb_status plumb__source_take(plumb_weight_source *source, in
                                                  int64_t *count, plumb_error *err);
 void plumb__source_give_back(plumb_weight_source *source);
 
-/* Is a guess at the next layer's experts worth computing now? */
-bool plumb__source_wants_guess(plumb_weight_source *source);
+/* Has reading the next layer's experts ahead been worth it lately?  Asked once a layer. */
+bool plumb__source_reads_ahead(plumb_weight_source *source);
 /* The next layer's experts, guessed (ids[n]) or certain to be nearly all (NULL). */
 void plumb__source_read_ahead(plumb_weight_source *source, int64_t layer, const int32_t *ids,
                               int64_t n);

@@ -72,7 +72,7 @@ static int64_t count_slots(plumb_model *model, slots how_many) {
 static const struct {
     const char *name;
     slots slots;
-    bool layer_buffers, no_guess;
+    bool layer_buffers, no_read_ahead;
     plumb_reader_kind reader;
     int threads;
     int64_t chunk, decode_from; /* positions from here on come one at a time; 0: none */
@@ -99,7 +99,7 @@ static void every_mode(void) {
                 open_streaming(s,
                                (plumb_model_options){.cache_experts = count_slots(sizes, cases[j].slots),
                                                      .layer_buffers = cases[j].layer_buffers,
-                                                     .no_guess = cases[j].no_guess,
+                                                     .no_read_ahead = cases[j].no_read_ahead,
                                                      .threads = cases[j].threads},
                                cases[j].reader);
             if (!model) {
