@@ -75,7 +75,7 @@ def run(case, folder, environment):
 def main():
     plumb = Path(sys.argv[1]).resolve()
     environment = {k: v for k, v in os.environ.items()
-                   if k not in ("NO_COLOR", "HF_HOME", "LC_ALL", "LANG")}
+                   if k not in ("NO_COLOR", "HF_HOME", "XDG_CACHE_HOME", "LC_ALL", "LANG")}
     environment["PATH"] = f"{plumb.parent}:{environment['PATH']}"
     environment["DATA"] = str(Path(__file__).resolve().parent.parent / "data")
     passed = failed = 0
