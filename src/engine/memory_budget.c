@@ -8,8 +8,8 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 int64_t plumb__budget_default(void) {
     enum { GB = 1000000000 };
-    int64_t memory = plumb__machine_memory_bytes(), spared = most(memory / 8, 4LL * GB);
-    return memory > spared ? memory - spared : memory / 2;
+    int64_t memory = plumb__machine_memory_bytes();
+    return memory - least(most(memory / 8, 4LL * GB), memory / 2);
 }
 
 int64_t plumb__budget_dense_bytes(const plumb_checkpoint *checkpoint) {

@@ -5,7 +5,7 @@
 
 #include "engine/engine.h"
 
-/* What this machine can spare: all but an eighth, and at least 4 GB, for everything else. */
+/* What this machine can spare: an eighth, at least 4 GB and at most half, is for everything else. */
 int64_t plumb__budget_default(void);
 
 /* Weights that are always in memory, by the checkpoint. */
