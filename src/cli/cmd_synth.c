@@ -32,9 +32,12 @@ int cli_run_synth(const cli_options *options) {
                      options->arguments[0]);
         return CLI_USAGE;
     }
-    if (variant != PLUMB_SYNTH_RELEASE && (options->sparse || options->layers > 0)) {
+    bool holes = options->sparse || options->sparse_tables;
+    if (variant != PLUMB_SYNTH_RELEASE && (holes || options->layers > 0)) {
         cli_complain(options, "%s is an option of the variant release",
-                     options->sparse ? "--sparse" : "--layers");
+                     options->sparse          ? "--sparse"
+                     : options->sparse_tables ? "--sparse-tables"
+                                              : "--layers");
         return CLI_USAGE;
     }
     meter m = {.wanted = !options->quiet && isatty(STDERR_FILENO), .shown = -1};
@@ -43,7 +46,9 @@ int cli_run_synth(const cli_options *options) {
         .folder = options->arguments[1],
         .seed = options->seed,
         .layers = options->layers,
-        .payload = options->sparse ? PLUMB_SYNTH_SPARSE : PLUMB_SYNTH_FULL,
+        .payload = options->sparse          ? PLUMB_SYNTH_SPARSE
+                   : options->sparse_tables ? PLUMB_SYNTH_SPARSE_TABLES
+                                            : PLUMB_SYNTH_FULL,
         .force = options->force,
         .threads = (int)options->threads,
         .progress = on_progress,

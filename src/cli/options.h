@@ -80,7 +80,7 @@ typedef struct cli_options {
     const char *trace;
 
     int64_t layers; /* 0: all */
-    bool sparse, force;
+    bool sparse, sparse_tables, force;
 
     bool man;
 

@@ -54,12 +54,17 @@ typedef struct collector {
 } collector;
 
 static bool is_real(const plumb_synth_options *options, const plumb_tensor_spec *spec) {
-    if (options->payload != PLUMB_SYNTH_SPARSE) return options->payload == PLUMB_SYNTH_FULL;
     bool plain = spec->dtype == PLUMB_DTYPE_BF16 || spec->dtype == PLUMB_DTYPE_F32;
     bool backbone = spec->tensor_class == PLUMB_CLASS_EMBED ||
                     spec->tensor_class == PLUMB_CLASS_HEAD ||
                     spec->tensor_class == PLUMB_CLASS_DENSE;
-    return plain && backbone;
+    switch (options->payload) {
+    case PLUMB_SYNTH_FULL: return true;
+    case PLUMB_SYNTH_SPARSE_TABLES: return spec->tensor_class != PLUMB_CLASS_ENGRAM_TABLE;
+    case PLUMB_SYNTH_SPARSE: return plain && backbone;
+    case PLUMB_SYNTH_HOLLOW: break;
+    }
+    return false;
 }
 
 /* Names move while their buffer grows, so a tensor first holds its name's place in it. */

@@ -21,10 +21,11 @@ typedef enum plumb_synth_variant {
 /* What is left out of the files: a hole takes no room and reads as zeros, which are zero codes with
  * scales of 2^-127. */
 typedef enum plumb_synth_payload {
-    PLUMB_SYNTH_FULL,   /* nothing */
-    PLUMB_SYNTH_SPARSE, /* all but the backbone's BF16 and F32 tensors: embedding, head, routers,
-                         * norms, ...; activations, routing and logits look alive */
-    PLUMB_SYNTH_HOLLOW  /* everything: for tools that read no payload */
+    PLUMB_SYNTH_FULL,          /* nothing */
+    PLUMB_SYNTH_SPARSE_TABLES, /* the Engram tables, 203 of 510 GB; the rest as in the full payload */
+    PLUMB_SYNTH_SPARSE,        /* all but the backbone's BF16 and F32 tensors: embedding, head,
+                                * routers, norms, ...; activations, routing and logits look alive */
+    PLUMB_SYNTH_HOLLOW         /* everything: for tools that read no payload */
 } plumb_synth_payload;
 
 const char *plumb__synth_variant_name(int variant);
@@ -36,7 +37,8 @@ typedef struct plumb_synth_options {
     const char *folder; /* made if absent; must be empty unless `force` */
     uint64_t seed;
     /* release only: keep layers 0..layers-1, no draft stages, no vision; 0 keeps everything.
-     * With a full payload the Engram tables shrink to buckets of about 100,000 rows. */
+     * With a full payload the Engram tables shrink to buckets of about 100,000 rows; holes keep
+     * their released size. */
     int64_t layers;
     plumb_synth_payload payload; /* release only: other than PLUMB_SYNTH_FULL */
     bool force;  /* write into a folder that has files; those of the same name are replaced */

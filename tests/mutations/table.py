@@ -801,4 +801,14 @@ MUTATIONS = [
         "layers above the one that chooses candidates score only those"),
     one("half_a_gigabyte", "src/cli/options.c", "i < whole + decimals ? text[place] - '0' : 0",
         "i < whole ? text[place] - '0' : 0", "cli_options_values", "decimals count"),
+    # ---- Synthetic checkpoints ---------------------------------------------------------------------
+    one("sparse_tables_keep_scales", "src/synth/plan.c",
+        "return spec->tensor_class != PLUMB_CLASS_ENGRAM_TABLE;",
+        "return spec->tensor_class != PLUMB_CLASS_ENGRAM_TABLE ||\n"
+        "               spec->dtype == PLUMB_DTYPE_F8_E8M0;",
+        "test_synth_release", "a table's scales are 3 of its 101 GB"),
+    one("sparse_tables_are_cut", "src/synth/variants.c",
+        "if (options->payload == PLUMB_SYNTH_FULL) shape->engram_vocab",
+        "if (options->payload <= PLUMB_SYNTH_SPARSE_TABLES) shape->engram_vocab",
+        "test_synth_release", "holes cost nothing: tables keep their size"),
 ]

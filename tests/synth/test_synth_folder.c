@@ -275,6 +275,7 @@ static void options_that_do_not_fit(void) {
     } cases[] = {
         {PLUMB_SYNTH_TINY, 2, PLUMB_SYNTH_FULL, "layers"},
         {PLUMB_SYNTH_DEEP40, 0, PLUMB_SYNTH_SPARSE, "sparse"},
+        {PLUMB_SYNTH_TINY, 0, PLUMB_SYNTH_SPARSE_TABLES, "sparse"},
         {PLUMB_SYNTH_RELEASE, 41, PLUMB_SYNTH_SPARSE, "layers"},
         {PLUMB_SYNTH_RELEASE, -1, PLUMB_SYNTH_SPARSE, "layers"},
         {PLUMB_SYNTH_VARIANTS, 0, PLUMB_SYNTH_FULL, "variant"},

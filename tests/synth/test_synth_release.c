@@ -163,6 +163,40 @@ static void sparse(void) {
     plumb__plan_free(&plan);
 }
 
+/* Only the tables are holes; every other tensor is where and what the full payload has. */
+static void sparse_tables(void) {
+    static const int64_t cases[] = {0, 1, 4, 15};
+    for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
+        plumb_synth_options full = whole, holes = whole;
+        full.layers = holes.layers = cases[n];
+        holes.payload = PLUMB_SYNTH_SPARSE_TABLES;
+        plumb_model_config full_shape, shape;
+        plumb__plan full_plan, plan;
+        plan_of(&full, &full_shape, &full_plan);
+        plan_of(&holes, &shape, &plan);
+        T_CHECK(plan.count == full_plan.count, "%" PRId64, plan.count);
+        int64_t tables = 0;
+        for (int64_t i = 0; i < plan.count; i++) {
+            const plumb__planned *tensor = &plan.tensors[i], *other = &full_plan.tensors[i];
+            bool table = tensor->spec.tensor_class == PLUMB_CLASS_ENGRAM_TABLE;
+            T_CHECK(tensor->real == !table && !strcmp(tensor->name, other->name), "%s",
+                    tensor->name);
+            if (table) tables += tensor->spec.bytes;
+            else
+                T_CHECK(tensor->spec.bytes == other->spec.bytes && tensor->begin == other->begin &&
+                            tensor->shard == other->shard,
+                        "%s", tensor->name);
+        }
+        T_CHECK(plan.real_bytes == plan.total_bytes - tables, "%" PRId64, plan.real_bytes);
+        T_CHECK(shape.engram_layers == 0 || shape.engram_rows[0] == 384006168, "whole tables");
+        if (cases[n] == 4)
+            T_CHECK(plan.real_bytes > 32000000000 && plan.real_bytes < 33000000000,
+                    "%" PRId64 ": a slice that fits a common disk", plan.real_bytes);
+        plumb__plan_free(&full_plan);
+        plumb__plan_free(&plan);
+    }
+}
+
 /* Removes what a hollow checkpoint left: files of terabytes' size frighten backup programs. */
 static void clear(const char *folder) {
     char command[600];
@@ -219,4 +253,4 @@ static void fold_map(void) {
 }
 
 T_MAIN({"totals", totals}, {"shards", shards}, {"published_config", published_config},
-       {"cuts", cuts}, {"sparse", sparse}, {"folders_open", folders_open}, {"fold_map", fold_map})
+       {"cuts", cuts}, {"sparse", sparse}, {"sparse_tables", sparse_tables}, {"folders_open", folders_open}, {"fold_map", fold_map})
