@@ -13,12 +13,20 @@ static void print_levels(void) {
     printf(" (%s)", levels[0]->level);
 }
 
+static const bench_option *find_operand(const bench_option *options, int n) {
+    for (int i = 0; i < n; i++)
+        if (options[i].kind == BENCH_OPERAND) return &options[i];
+    return NULL;
+}
+
 static void print_help(const char *program, const bench_option *options, int n) {
-    static const char *const value[] = {"", " TEXT", " LEVEL", " SECONDS", " N", " N,N,..."};
-    printf("usage: %s [options]\n", program);
+    static const char *const value[] = {"", " TEXT", " LEVEL", " SECONDS", " N", " N,N,...", ""};
+    const bench_option *operand = find_operand(options, n);
+    printf("usage: %s [options]%s%s\n", program, operand ? " " : "", operand ? operand->name : "");
     for (int i = 0; i < n; i++) {
         char name[64];
-        (void)snprintf(name, sizeof name, "--%s%s", options[i].name, value[options[i].kind]);
+        (void)snprintf(name, sizeof name, "%s%s%s", &options[i] == operand ? "" : "--",
+                       options[i].name, value[options[i].kind]);
         printf("  %-26s %s", name, options[i].help);
         if (options[i].kind == BENCH_LEVEL) print_levels();
         printf("\n");
@@ -50,6 +58,7 @@ static bool parse_value(const bench_option *option, const char *text) {
     switch (option->kind) {
     case BENCH_FLAG: return false;
     case BENCH_TEXT:
+    case BENCH_OPERAND:
     case BENCH_LEVEL: *(const char **)option->target = text; return true;
     case BENCH_SECONDS: *seconds = strtod(text, &stop); return !*stop && *seconds > 0;
     case BENCH_COUNT: return parse_count(text, &end, option->target) && !*end;
@@ -59,6 +68,7 @@ static bool parse_value(const bench_option *option, const char *text) {
 }
 
 bool bench_options_parse(int argc, char **argv, const bench_option *options, int n, int *status) {
+    const bench_option *operand = find_operand(options, n);
     *status = 2;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help")) {
@@ -67,8 +77,13 @@ bool bench_options_parse(int argc, char **argv, const bench_option *options, int
             return false;
         }
         const bench_option *option = NULL;
+        if (strncmp(argv[i], "--", 2) && operand && !*(const char **)operand->target) {
+            *(const char **)operand->target = argv[i];
+            continue;
+        }
         for (int j = 0; j < n; j++)
-            if (!strncmp(argv[i], "--", 2) && !strcmp(argv[i] + 2, options[j].name))
+            if (&options[j] != operand && !strncmp(argv[i], "--", 2) &&
+                !strcmp(argv[i] + 2, options[j].name))
                 option = &options[j];
         if (!option) {
             fprintf(stderr, "%s: no such option: %s (--help lists them)\n", argv[0], argv[i]);
@@ -81,7 +96,9 @@ bool bench_options_parse(int argc, char **argv, const bench_option *options, int
             return false;
         }
     }
-    return true;
+    if (!operand || *(const char **)operand->target) return true;
+    fprintf(stderr, "%s: %s is missing (--help explains)\n", argv[0], operand->name);
+    return false;
 }
 
 bool bench_threads_valid(const bench_list *threads) {

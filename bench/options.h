@@ -17,11 +17,12 @@ typedef enum bench_option_kind {
     BENCH_LEVEL,  /* the same; help adds the kernel levels of this machine, the best first */
     BENCH_SECONDS,/* double > 0 */
     BENCH_COUNT,  /* int64_t >= 0 */
-    BENCH_LIST    /* bench_list of counts, separated by commas */
+    BENCH_LIST,   /* bench_list of counts, separated by commas */
+    BENCH_OPERAND /* const char *; without a dash, at most one and not left out */
 } bench_option_kind;
 
 typedef struct bench_option {
-    const char *name; /* without dashes */
+    const char *name; /* without dashes; of an operand, what help calls it */
     bench_option_kind kind;
     void *target;     /* holds the default, receives the value */
     const char *help;

@@ -24,7 +24,9 @@ static bench_op *note(plumb_backend *b, const char *name, const plumb_matrix *w,
                       double bytes) {
     bench_timed_backend *t = (bench_timed_backend *)b;
     bench_op *op = find_op(t, name, w);
-    op->seconds += bench_now() - start;
+    double seconds = bench_now() - start;
+    op->seconds += seconds;
+    t->seconds += seconds;
     op->calls++;
     op->bytes += bytes;
     t->bytes += bytes;
@@ -136,10 +138,33 @@ static void timed_index_weights(plumb_backend *b, const plumb_act *proj, int64_t
     TIMED_ROWS(index_weights, proj, count, factor, weight);
 }
 
+/* k different experts in ascending order for one row, from a hash of its logits. */
+static void draw_route(const float *logits, int64_t experts, int64_t k, int32_t *ids) {
+    uint64_t state = 0;
+    for (int64_t e = 0; e < experts; e++) {
+        uint32_t bits;
+        memcpy(&bits, &logits[e], sizeof bits);
+        state = (state ^ bits) * UINT64_C(0x9E3779B97F4A7C15);
+    }
+    for (int64_t n = 0; n < k;) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        int32_t id = (int32_t)((state >> 33) % (uint64_t)experts);
+        int64_t at = n;
+        while (at > 0 && ids[at - 1] > id) at--;
+        if (at > 0 && ids[at - 1] == id) continue;
+        memmove(ids + at + 1, ids + at, (size_t)(n++ - at) * sizeof *ids);
+        ids[at] = id;
+    }
+}
+
 static void timed_route(plumb_backend *b, const float *logits, const float *bias, int64_t rows,
                         int64_t experts, int64_t k, float route_scale, int32_t *ids,
                         float *weights) {
     TIMED_ROWS(route, logits, bias, rows, experts, k, route_scale, ids, weights);
+    bench_timed_backend *t = (bench_timed_backend *)b;
+    for (int64_t r = 0; t->even_routes && r < rows; r++)
+        draw_route(logits + r * experts, experts, k, ids + r * k);
+    if (t->seconds_routed < 0) t->seconds_routed = t->seconds;
 }
 
 static void timed_engram_gate(plumb_backend *b, plumb_act *h, const plumb_act *kv,
@@ -257,11 +282,12 @@ static const plumb_backend_ops timed_ops = {
 };
 
 void bench_timed_backend_init(bench_timed_backend *t, plumb_backend *inner) {
-    *t = (bench_timed_backend){.base.ops = &timed_ops, .inner = inner};
+    *t = (bench_timed_backend){.base.ops = &timed_ops, .inner = inner, .seconds_routed = -1};
 }
 
 void bench_timed_backend_clear(bench_timed_backend *t) {
     t->ops = 0;
-    t->bytes = 0;
+    t->seconds = t->bytes = 0;
+    t->seconds_routed = -1;
     memset(t->flops, 0, sizeof t->flops);
 }

@@ -31,10 +31,15 @@ enum { BENCH_MAX_OPS = 64 };
 typedef struct bench_timed_backend {
     plumb_backend base; /* give its address to the network */
     plumb_backend *inner;
+    /* The router's choice is replaced by one drawn from its logits: any expert is as likely as any
+     * other, and the same row still gets the same ones.  Random weights prefer a few experts. */
+    bool even_routes;
     bench_op op[BENCH_MAX_OPS];
     int ops;
     /* Of all operations since the last clear. */
-    double bytes, flops[BENCH_WORK_KINDS];
+    double seconds, bytes, flops[BENCH_WORK_KINDS];
+    /* `seconds` when the first router was done since this was set to -1: what follows needs experts. */
+    double seconds_routed;
 } bench_timed_backend;
 
 /* inner is borrowed and must outlive the timed backend. */

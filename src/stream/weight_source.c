@@ -37,7 +37,8 @@ static plumb_status open_experts(plumb_weight_source *source, const plumb_source
     plumb_reader *reader;
     char why[160];
     plumb_status status =
-        plumb__reader_open(options->reader, DEPTH, &reader, why, sizeof why, err);
+        plumb__reader_open(options->reader, options->depth > 0 ? options->depth : DEPTH, &reader, why,
+                           sizeof why, err);
     if (status != PLUMB_OK) return status;
     if (options->log && options->uncached)
         options->log(options->log_user, PLUMB_LOG_INFO, plumb__format("reads: %s", why).s);
@@ -46,7 +47,8 @@ static plumb_status open_experts(plumb_weight_source *source, const plumb_source
     const plumb_expert_cache_options cache = {
         .slots = options->slots > 0 && options->slots < all ? options->slots : all,
         .uncached = options->uncached, .eviction = options->eviction, .reader = reader,
-        .piece_bytes = PIECE, .log = options->log, .log_user = options->log_user};
+        .piece_bytes = options->piece_bytes > 0 ? options->piece_bytes : PIECE,
+        .log = options->log, .log_user = options->log_user};
     return plumb__expert_cache_open(source->checkpoint, &cache, &source->experts, err);
 }
 

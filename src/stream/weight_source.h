@@ -17,6 +17,8 @@ typedef struct plumb_source_options {
     plumb_eviction eviction;
     bool read_ahead;          /* of the next layer's likely experts */
     plumb_reader_kind reader;
+    int depth;                /* most unfinished reads; 0: 16 */
+    int64_t piece_bytes;      /* of one read, as plumb__read_queue_open; 0: 4 MiB */
     /* Puts a reader of the caller's between the files and us, which owns `inner`; NULL: nothing. */
     plumb_reader *(*wrap)(void *user, plumb_reader *inner);
     void *wrap_user;
