@@ -133,7 +133,7 @@ typedef struct plumb_stream_stats {
 void plumb_model_get_stream_stats(plumb_model *model, plumb_stream_stats *stats);
 
 /* Changes the budget, or (cache_experts > 0) the number of experts in memory, of a streaming model;
- * takes effect at once but for what is in use.  Never changes a bit. */
+ * takes effect at once, or before the next batch when one is being evaluated.  Never changes a bit. */
 PLUMB_MUST_CHECK plumb_status plumb_model_set_cache(plumb_model *model, int64_t memory_bytes,
                                                     int64_t cache_experts, plumb_error *err);
 

@@ -18,8 +18,8 @@ struct plumb_model {
     const char *cpu_level;
     /* Streaming (memory_budget.h). */
     bool streaming, layer_buffers;
-    int64_t memory_bytes;     /* budget, 0: none */
-    int64_t cache_experts;    /* exact number of slots, 0: what the budget leaves */
+    _Atomic int64_t memory_bytes;  /* budget, 0: none */
+    _Atomic int64_t cache_experts; /* exact number of slots, 0: what the budget leaves */
     plumb_eviction eviction;  /* of a cache that can keep something from token to token */
     int64_t (*available_memory)(void);
     _Atomic int64_t session_bytes; /* of all sessions */

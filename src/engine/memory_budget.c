@@ -31,12 +31,10 @@ int64_t plumb__budget_least_slots(const plumb_model_config *c) {
 static double gb(int64_t bytes) { return (double)bytes / 1e9; }
 
 static int64_t slots_bytes(const plumb_model *model) {
-    int64_t slots = model->cache_experts > 0
-                        ? model->cache_experts
-                        : plumb__budget_least_slots(plumb__checkpoint_config(model->checkpoint));
-    return slots *
-           plumb__expert_layout_bytes(plumb__checkpoint_config(model->checkpoint),
-                                      PLUMB_READ_ALIGNMENT);
+    const plumb_model_config *c = plumb__checkpoint_config(model->checkpoint);
+    int64_t slots = model->cache_experts > 0 ? least(model->cache_experts, c->layers * c->experts)
+                                             : plumb__budget_least_slots(c);
+    return slots * plumb__expert_layout_bytes(c, PLUMB_READ_ALIGNMENT);
 }
 
 plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *err) {

@@ -243,17 +243,16 @@ plumb_status plumb_model_set_cache(plumb_model *model, int64_t memory_bytes, int
                            plumb__format("%lld bytes, %lld experts", (long long)memory_bytes,
                                          (long long)cache_experts).s,
                            "one of them, above 0");
-    pthread_mutex_lock(&model->lock);
     int64_t bytes_before = model->memory_bytes, experts_before = model->cache_experts;
     if (memory_bytes > 0) model->memory_bytes = memory_bytes;
     model->cache_experts = cache_experts;
     plumb_status status = plumb__budget_check_model(model, err);
-    if (status == PLUMB_OK) {
-        plumb__budget_apply(model, 1);
-    } else {
+    if (status != PLUMB_OK) {
         model->memory_bytes = bytes_before;
         model->cache_experts = experts_before;
+    } else if (pthread_mutex_trylock(&model->lock) == 0) {
+        plumb__budget_apply(model, 1); /* else the next batch does */
+        pthread_mutex_unlock(&model->lock);
     }
-    pthread_mutex_unlock(&model->lock);
     return status;
 }

@@ -157,5 +157,39 @@ static void after_rewind(void) {
     specimen_close(&s);
 }
 
+/* A prompt whose last logits alone are wanted leaves out the rows that cannot reach them: layer 20 of
+ * deep40 works on 286 of 520.  The last logits, the whole state and 64 decoded rows are those of the
+ * full computation, which all logits are asked of. */
+static void rows_left_out(void) {
+    enum { DECODED = 64, LAYER = 20, NEEDED = 286 };
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "deep40");
+    plumb_model *model = specimen_model(&s, 1, NULL);
+    plumb_session *few = specimen_session(model, s.count), *all = specimen_session(model, s.count);
+    float *full = specimen_logits(&s);
+    plumb_error err;
+    const plumb_batch whole = {.state = few->state, .rows = s.count, .end = s.count,
+                               .first_logits = s.count - 1};
+    int64_t first = plumb__needed_rows(model->network.config, &whole, LAYER).full;
+    T_CHECK(s.count - first == NEEDED, "%" PRId64 " rows of layer 20", s.count - first);
+    const float *last = evaluate(&s, few, s.count);
+    specimen_advance(&s, all, s.count, full);
+    T_CHECK(!memcmp(last, full + (s.count - 1) * s.vocab, (size_t)s.vocab * sizeof *last), "%s",
+            "last row");
+    check_states(few->state, all->state, "rows left out");
+    for (int64_t i = 0; i < DECODED; i++) {
+        const float *a = NULL, *b = NULL;
+        specimen_must(plumb_session_eval(few, s.tokens + i, 1, &a, &err), &err, "eval");
+        specimen_must(plumb_session_eval(all, s.tokens + i, 1, &b, &err), &err, "eval");
+        T_CHECK(!memcmp(a, b, (size_t)s.vocab * sizeof *a), "decoded row %" PRId64, i);
+    }
+    check_states(few->state, all->state, "64 rows later");
+    free(full);
+    plumb_session_destroy(few);
+    plumb_session_destroy(all);
+    plumb_model_close(model);
+    specimen_close(&s);
+}
+
 T_MAIN({"every_length_of_tiny", every_length_of_tiny},
-       {"boundaries_of_deep40", boundaries_of_deep40}, {"after_rewind", after_rewind})
+       {"boundaries_of_deep40", boundaries_of_deep40}, {"after_rewind", after_rewind},
+       {"rows_left_out", rows_left_out})
