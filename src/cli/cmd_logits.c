@@ -58,18 +58,29 @@ static plumb_status read_ids(const cli_runtime *runtime, plumb_tokens *tokens, p
     return status;
 }
 
-/* Positions before --decode-from at once, the others one at a time. */
+/* Tokens from the session's length up to `end` in one call. */
+static plumb_status advance(cli_runtime *runtime, const plumb_tokens *tokens, int64_t end, rows *r,
+                            plumb_error *err) {
+    int64_t begin = plumb_session_length(runtime->session);
+    const int32_t *ids = tokens->ids + begin;
+    if (end <= begin) return PLUMB_OK;
+    if (end <= r->from) return plumb_session_eval(runtime->session, ids, end - begin, NULL, err);
+    return plumb_session_eval_all(runtime->session, ids, end - begin, on_row, r, err);
+}
+
+/* Positions before --decode-from at once, those whose logits nobody asked for without them; the others
+ * one at a time. */
 static plumb_status evaluate(cli_runtime *runtime, const plumb_tokens *tokens, rows *r,
                              plumb_error *err) {
     const cli_options *options = runtime->options;
     int64_t together = tokens->count;
     if (cli_option_given(options, "decode-from") && options->decode_from < together)
         together = options->decode_from;
-    plumb_status status = PLUMB_OK;
-    if (together > 0)
-        status = plumb_session_eval_all(runtime->session, tokens->ids, together, on_row, r, err);
+    plumb_status status =
+        advance(runtime, tokens, r->from < together ? r->from : together, r, err);
+    if (status == PLUMB_OK) status = advance(runtime, tokens, together, r, err);
     for (int64_t i = together; i < tokens->count && status == PLUMB_OK; i++)
-        status = plumb_session_eval_all(runtime->session, tokens->ids + i, 1, on_row, r, err);
+        status = advance(runtime, tokens, i + 1, r, err);
     if (r->error != 0)
         status = plumb__fail(err, PLUMB_ERROR_IO, options->out, NULL, -1, strerror(r->error),
                              "a file that takes every byte");

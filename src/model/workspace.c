@@ -123,6 +123,8 @@ int64_t plumb__workspace_bytes(plumb_network *n, int64_t rows) {
     for (int64_t i = 0; i < count; i++) bytes += list[i].count * (int64_t)list[i].size;
     const plumb_model_config *c = n->config;
     int64_t grouped = c->heads * c->head_dim / c->o_groups;
+    bytes += c->engram_layers * plumb__engram_rows_bytes(
+                                    c, rows * (c->engram_ngram - 1) * c->engram_heads);
     return bytes + n->backend->ops->working_bytes(n->backend, rows,
                                                   grouped > c->hidden ? grouped : c->hidden,
                                                   rows * (c->experts_per_token + 1), c->inter);

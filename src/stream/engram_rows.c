@@ -397,6 +397,11 @@ void plumb__engram_rows_abandon(plumb_engram_rows *rows) {
     pthread_mutex_unlock(&rows->lock);
 }
 
+int64_t plumb__engram_rows_bytes(const plumb_model_config *config, int64_t n) {
+    enum { OF_LISTS = 24 }; /* place, number, up to two buckets of four bytes, index */
+    return n * (config->engram_dim + config->engram_dim / PLUMB_BLOCK + OF_LISTS);
+}
+
 void plumb__engram_rows_stats(plumb_engram_rows *rows, plumb_engram_row_stats *stats) {
     pthread_mutex_lock(&rows->lock);
     *stats = rows->stats;

@@ -56,6 +56,9 @@ PLUMB_MUST_CHECK plumb_status plumb__engram_rows_finish(plumb_engram_rows *rows,
 /* Drops what was begun and not finished, if anything.  Waits for the reads in flight only. */
 void plumb__engram_rows_abandon(plumb_engram_rows *rows);
 
+/* Memory that a batch which asks for n rows of a table makes the fetcher keep, at most. */
+int64_t plumb__engram_rows_bytes(const plumb_model_config *config, int64_t n);
+
 /* May be called from any thread. */
 void plumb__engram_rows_stats(plumb_engram_rows *rows, plumb_engram_row_stats *stats);
 
