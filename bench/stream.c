@@ -266,7 +266,8 @@ int main(int argc, char **argv) {
         return status;
     if (!options_valid(&s)) return 2;
     s.fio = !s.no_fio && bench_drive_has_fio();
-    if (!s.fio && !s.csv) printf("fio is not here: a plain loop makes the pure reads\n");
+    if (!s.fio && !s.no_fio && !s.csv)
+        printf("fio is not here: a plain loop makes the pure reads\n");
     bool good = explain(bench_streamed_open(s.folder, (int)s.threads, s.level, &s.model, &err), &err);
     if (good) good = allocate(&s) && measure_all(&s);
     if (s.model.checkpoint) bench_streamed_close(&s.model);
