@@ -30,6 +30,22 @@ bool bench_drive_has_fio(void) {
     return fio && pclose(fio) == 0 && found;
 }
 
+/* Free huge pages of 2 MiB that the system keeps for whoever asks (vm.nr_hugepages). */
+static int64_t free_huge_pages(void) {
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[128];
+    long long pages = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "HugePages_Free: %lld", &pages) == 1) break;
+    if (file) (void)fclose(file);
+    return pages;
+}
+
+bool bench_drive_fio_takes_huge_pages(const bench_drive *drive) {
+    enum { HUGE_PAGE = 2 << 20 };
+    return free_huge_pages() >= (drive->depth + 1) * (drive->block_bytes + HUGE_PAGE) / HUGE_PAGE;
+}
+
 /* A job that reads whole blocks at random places, with io_uring into registered memory, as our reader
  * does.  One synchronous job reads one block at a time, so depth is a number of jobs there. */
 static plumb_status fio_command(const bench_drive *drive, char *command, size_t size,
@@ -42,10 +58,12 @@ static plumb_status fio_command(const bench_drive *drive, char *command, size_t 
     int written = snprintf(
         command, size,
         "fio --name=read --filename='%s' --readonly --rw=randread --norandommap --direct=1 "
-        "--ioengine=%s --bs=%lld --iodepth=%d --numjobs=%d --thread --group_reporting "
+        "--ioengine=%s --bs=%lld --iodepth=%d --numjobs=%d --thread --group_reporting --mem=%s "
         "--io_size=%lld --randseed=%llu --output-format=json 2>&1",
         drive->path, drive->uring ? "io_uring --fixedbufs" : "psync", (long long)drive->block_bytes,
-        drive->uring ? drive->depth : 1, jobs, each, (unsigned long long)drive->seed + 1);
+        drive->uring ? drive->depth : 1, jobs,
+        bench_drive_fio_takes_huge_pages(drive) ? "mmaphuge" : "malloc", each,
+        (unsigned long long)drive->seed + 1);
     if (written > 0 && (size_t)written < size) return PLUMB_OK;
     return plumb__fail(err, PLUMB_ERROR_ARGUMENT, drive->path, "path", -1, "a long one",
                        "a command of at most %zu bytes", size);

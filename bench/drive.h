@@ -16,6 +16,9 @@ typedef struct bench_drive {
 } bench_drive;
 
 bool bench_drive_has_fio(void);
+/* Has the system set aside as many huge pages as fio's blocks take?  Then they lie in these, as our
+ * slots do; in small pages a large read may become several requests. */
+bool bench_drive_fio_takes_huge_pages(const bench_drive *drive);
 /* *rate: bytes per second.  With `fio` false, or where there is none, the plain loop reads, with
  * `depth` threads in any case. */
 PLUMB_MUST_CHECK plumb_status bench_drive_read(const bench_drive *drive, bool fio, double *rate,

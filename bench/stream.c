@@ -74,13 +74,24 @@ static bool fits_memory(const stream *s, const mode *m) {
     return most * bytes <= plumb__machine_memory_bytes() / 2;
 }
 
-static plumb_status read_peer(const stream *s, int64_t number, double *rate, plumb_error *err) {
+static bench_drive drive_of(const stream *s, int64_t number) {
     const plumb_model_config *c = bench_streamed_config(&s->model);
-    const bench_drive drive = {
-        .path = bench_streamed_shard(&s->model, number / 2 % c->layers),
-        .block_bytes = s->block_kib * 1024, .depth = (int)s->depth,
-        .uring = s->kind == PLUMB_READER_URING, .bytes = s->peer_megabytes * 1000000,
-        .seed = (uint64_t)number};
+    return (bench_drive){.path = bench_streamed_shard(&s->model, number / 2 % c->layers),
+                         .block_bytes = s->block_kib * 1024,
+                         .depth = (int)s->depth,
+                         .uring = s->kind == PLUMB_READER_URING,
+                         .bytes = s->peer_megabytes * 1000000,
+                         .seed = (uint64_t)number};
+}
+
+static const char *peer_name(const stream *s) {
+    const bench_drive drive = drive_of(s, 0);
+    if (!s->fio) return "a plain loop";
+    return bench_drive_fio_takes_huge_pages(&drive) ? "fio in huge pages" : "fio in small pages";
+}
+
+static plumb_status read_peer(const stream *s, int64_t number, double *rate, plumb_error *err) {
+    const bench_drive drive = drive_of(s, number);
     return bench_drive_read(&drive, s->fio, rate, err);
 }
 
@@ -161,7 +172,7 @@ static plumb_status measure_pair(stream *s, const mode *m, plumb_weight_source *
 static bool measure(stream *s, const mode *m) {
     plumb_error err = {0};
     plumb_weight_source *source = NULL;
-    bench_stream_report report = {.mode = m->name, .peer = s->fio ? "fio" : "a plain loop",
+    bench_stream_report report = {.mode = m->name, .peer = peer_name(s),
                                   .reader = s->reader, .depth = (int)s->depth,
                                   .block_bytes = s->block_kib * 1024, .tokens = m->tokens,
                                   .slots = m->source.slots, .computed_apart = fits_memory(s, m)};
