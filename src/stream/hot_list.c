@@ -32,13 +32,13 @@ static plumb_status wrong_line(const char *path, int64_t line, plumb_error *err)
                                  : "a layer, an expert and its uses");
 }
 
-static plumb_status parse(const char *path, const char *text, const plumb_model_config *c,
-                          uint32_t *uses, plumb_error *err) {
+static plumb_status parse(const char *path, const char *text, const char *end,
+                          const plumb_model_config *c, uint32_t *uses, plumb_error *err) {
     plumb__text192 first = plumb__format("plumb hot experts 1 %lld %lld\n", (long long)c->layers,
                                          (long long)c->experts);
     if (strncmp(text, first.s, strlen(first.s)) != 0) return wrong_line(path, 1, err);
     text += strlen(first.s);
-    for (int64_t line = 2; *text; line++) {
+    for (int64_t line = 2; text < end; line++) {
         uint64_t layer, expert, count;
         text = number(text, ' ', (uint64_t)c->layers - 1, &layer);
         if (text) text = number(text, ' ', (uint64_t)c->experts - 1, &expert);
@@ -57,7 +57,7 @@ plumb_status plumb__hot_list_read(const char *path, const plumb_model_config *c,
     int64_t size;
     plumb_status status = plumb__file_load(path, LARGEST_FILE, &text, &size, err);
     if (status != PLUMB_OK) return status;
-    status = parse(path, text, c, uses, err);
+    status = parse(path, text, text + size, c, uses, err);
     if (status != PLUMB_OK) memset(uses, 0, bytes);
     free(text);
     return status;
