@@ -82,12 +82,14 @@ static void read_hot_list(plumb_model *model, const plumb_model_options *options
     if (model->hot_list && model->earlier_uses && keys) {
         plumb_status status =
             plumb__hot_list_read(model->hot_list, c, model->earlier_uses, &err);
-        char line[1024];
-        plumb_error_line(&err, line, sizeof line);
-        if (status == PLUMB_OK && !options->cold)
+        if (status == PLUMB_OK && !options->cold) {
             plumb__expert_cache_warm(plumb__source_cache(model->source), keys,
                                      plumb__hot_list_keys(c, model->earlier_uses, keys));
-        else if (status == PLUMB_ERROR_FORMAT) log_line(options, PLUMB_LOG_WARNING, line);
+        } else if (status == PLUMB_ERROR_FORMAT) {
+            char line[1024];
+            plumb_error_line(&err, line, sizeof line);
+            log_line(options, PLUMB_LOG_WARNING, line);
+        }
     }
     free(keys);
 }
