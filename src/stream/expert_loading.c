@@ -86,6 +86,18 @@ static expert_slot *slot_at(plumb_expert_cache *c, int64_t number) {
 
 /* ---- Loads ----------------------------------------------------------------------------------- */
 
+/* The name of the payload that a place in a shard belongs to: the page of an uncached read begins
+ * before it. */
+static const char *payload_at(const plumb_expert_layout *layout, int shard, int64_t offset) {
+    const plumb_tensor *first = NULL;
+    for (int i = 0; i < PLUMB_EXPERT_PAYLOADS; i++) {
+        const plumb_tensor *t = layout->tensor[i];
+        if (t->shard == shard && offset < t->offset + t->bytes && (!first || t->offset < first->offset))
+            first = t;
+    }
+    return first ? first->name : layout->tensor[0]->name;
+}
+
 /* On a thread of the reader: is what arrived what the checkpoint said, and are they numbers? */
 static plumb_status check(const expert_slot *slot, int error, int extent, int64_t offset,
                           plumb_error *err) {
@@ -93,14 +105,9 @@ static plumb_status check(const expert_slot *slot, int error, int extent, int64_
     const plumb_checkpoint *checkpoint = slot->cache->checkpoint;
     if (error) {
         int shard = layout->run[extent].shard;
-        const char *name = layout->tensor[0]->name;
-        for (int i = 0; i < PLUMB_EXPERT_PAYLOADS; i++) {
-            const plumb_tensor *t = layout->tensor[i];
-            if (t->shard == shard && t->offset <= offset && offset < t->offset + t->bytes)
-                name = t->name;
-        }
         return plumb__fail(err, error == ECANCELED ? PLUMB_ERROR_CANCELLED : PLUMB_ERROR_IO,
-                           plumb__checkpoint_shard_path(checkpoint, shard), name, offset,
+                           plumb__checkpoint_shard_path(checkpoint, shard),
+                           payload_at(layout, shard, offset), offset,
                            error == ENODATA ? "end of file" : strerror(error), "%lld bytes from %lld on",
                            (long long)layout->run[extent].needed,
                            (long long)layout->run[extent].offset);
