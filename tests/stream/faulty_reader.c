@@ -24,8 +24,8 @@ typedef struct faulty_reader {
     int inner_reads; /* that the inner reader has */
     passage *free, *held;
     passage *passages; /* [depth] */
+    fault_rule *rules;
     int n_rules;
-    fault_rule rules[];
 } faulty_reader;
 
 static bool fits(const fault_rule *rule, int64_t number) {
@@ -34,11 +34,12 @@ static bool fits(const fault_rule *rule, int64_t number) {
 
 /* Spoils the result; returns how many reads have to come back first. */
 static int64_t apply_rules(faulty_reader *self, passage *p) {
-    int64_t behind = 0, delay_us = 0, faults = 0;
+    int64_t behind = 0, delay_us = 0;
+    pthread_mutex_lock(&self->lock);
     for (int i = 0; i < self->n_rules; i++) {
         const fault_rule *rule = &self->rules[i];
         if (!fits(rule, p->number)) continue;
-        faults++;
+        self->faults++;
         switch (rule->kind) {
         case FAULT_SHORT: {
             int64_t left = rule->amount ? p->result - rule->amount : p->result / 2;
@@ -51,10 +52,8 @@ static int64_t apply_rules(faulty_reader *self, passage *p) {
         case FAULT_HOLD: behind = rule->amount; break;
         }
     }
-    if (delay_us > 0) nanosleep(&(struct timespec){.tv_nsec = 1000 * delay_us}, NULL);
-    pthread_mutex_lock(&self->lock);
-    self->faults += faults;
     pthread_mutex_unlock(&self->lock);
+    if (delay_us > 0) nanosleep(&(struct timespec){.tv_nsec = 1000 * delay_us}, NULL);
     return behind;
 }
 
@@ -142,12 +141,13 @@ static void close_reader(plumb_reader *reader) {
     self->inner->ops->close(self->inner);
     pthread_mutex_destroy(&self->lock);
     free(self->passages);
+    free(self->rules);
     free(self);
 }
 
 plumb_reader *faulty_reader_open(plumb_reader *inner, const fault_rule *rules, int n) {
     static const plumb_reader_ops ops = {"faulty", start, add_memory, remove_memory, close_reader};
-    faulty_reader *self = calloc(1, sizeof *self + (size_t)n * sizeof *rules);
+    faulty_reader *self = calloc(1, sizeof *self);
     passage *passages = calloc((size_t)inner->depth, sizeof *passages);
     if (!self || !passages) {
         fprintf(stderr, "no memory for a faulty reader\n");
@@ -161,10 +161,25 @@ plumb_reader *faulty_reader_open(plumb_reader *inner, const fault_rule *rules, i
         passages[i].next = self->free;
         self->free = &passages[i];
     }
-    self->n_rules = n;
-    if (n > 0) memcpy(self->rules, rules, (size_t)n * sizeof *rules);
     pthread_mutex_init(&self->lock, NULL);
+    faulty_reader_set_rules(&self->reader, rules, n);
     return &self->reader;
+}
+
+void faulty_reader_set_rules(plumb_reader *reader, const fault_rule *rules, int n) {
+    faulty_reader *self = (faulty_reader *)reader;
+    fault_rule *copy = calloc((size_t)n + 1, sizeof *copy);
+    if (!copy) {
+        fprintf(stderr, "no memory for rules\n");
+        exit(1);
+    }
+    if (n > 0) memcpy(copy, rules, (size_t)n * sizeof *copy);
+    pthread_mutex_lock(&self->lock);
+    free(self->rules);
+    self->rules = copy;
+    self->n_rules = n;
+    self->reads = self->faults = 0;
+    pthread_mutex_unlock(&self->lock);
 }
 
 int64_t faulty_reader_reads(plumb_reader *reader) {

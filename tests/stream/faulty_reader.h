@@ -23,6 +23,8 @@ typedef struct fault_rule {
 /* Takes `inner` over; the rules are copied, and all that fit a read are applied to it in their order.
  * A machine without memory ends the test. */
 plumb_reader *faulty_reader_open(plumb_reader *inner, const fault_rule *rules, int n);
+/* Other rules from now on: reads and faults are counted from 0 again. */
+void faulty_reader_set_rules(plumb_reader *reader, const fault_rule *rules, int n);
 int64_t faulty_reader_reads(plumb_reader *reader);  /* that were started */
 int64_t faulty_reader_faults(plumb_reader *reader); /* times that a rule was applied */
 
