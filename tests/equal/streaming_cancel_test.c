@@ -1,0 +1,147 @@
+/* Requests that are cancelled while experts are being read, at every place where the engine asks whether to
+ * go on, over and over: the session stays where it was, later bits are right, and a model closes with reads
+ * in flight.  What leaks shows under AddressSanitizer, what races under ThreadSanitizer. */
+#include "engine/engine.h"
+#include "equal/specimen.h"
+
+#include <stdlib.h>
+
+#include "stream/expert_cache_parts.h"
+#include "stream/faulty_reader.h"
+#include "t.h"
+
+enum { PROMPT = 6, DECODED = 3, END = PROMPT + DECODED, SLOTS = 5 };
+
+static specimen tiny;
+static float *reference;
+
+static void set_up(void) {
+    if (reference) return;
+    tiny = specimen_open(BUILD_DIR "/checkpoints", "tiny");
+    reference = specimen_logits(&tiny);
+    plumb_model *model = specimen_model(&tiny, 1, NULL);
+    plumb_session *session = specimen_session(model, END);
+    specimen_advance(&tiny, session, END, reference);
+    plumb_session_destroy(session);
+    plumb_model_close(model);
+}
+
+/* Answers come late and in another order, so that a cancelled request leaves some behind. */
+static plumb_reader *wrap(void *user, plumb_reader *inner) {
+    static const fault_rule rules[] = {{2, true, FAULT_HOLD, 6}, {3, true, FAULT_DELAY, 100}};
+    (void)user;
+    return faulty_reader_open(inner, rules, 2);
+}
+
+/* NULL where this system has no such reader. */
+static plumb_model *open_slow(plumb_reader_kind kind, bool layer_buffers) {
+    const plumb_reading reading = {.reader = kind, .wrap = wrap};
+    const plumb_model_options options = {.streaming = true, .cache_experts = SLOTS, .threads = 1,
+                                         .layer_buffers = layer_buffers};
+    plumb_model *model = NULL;
+    plumb_error err;
+    plumb_status status = plumb__model_open_reading(tiny.folder, &options, &reading, &model, &err);
+    if (status == PLUMB_ERROR_UNSUPPORTED && kind == PLUMB_READER_URING) {
+        printf("skipped: no io_uring here\n");
+        return NULL;
+    }
+    specimen_must(status, &err, "open");
+    return model;
+}
+
+/* Cancels when it is asked for the `left`-th time. */
+typedef struct patience {
+    int64_t left, asked;
+} patience;
+
+static int lose_patience(void *user, int64_t done, int64_t total) {
+    patience *p = user;
+    (void)done, (void)total;
+    p->asked++;
+    return p->left > 0 && --p->left == 0;
+}
+
+static plumb_session *open_session(plumb_model *model, patience *p) {
+    const plumb_session_options options = {.progress = lose_patience, .progress_user = p};
+    plumb_session *session = NULL;
+    plumb_error err;
+    specimen_must(plumb_session_create(model, &options, &session, &err), &err, "session");
+    return session;
+}
+
+static void check_no_pins(plumb_model *model, const char *when) {
+    plumb_expert_cache *c = plumb__source_cache(model->source);
+    plumb__read_queue_wait_idle(c->queue);
+    pthread_mutex_lock(&c->lock);
+    T_CHECK(c->table.pinned == 0 && c->held_ahead == 0 && c->table.slots == SLOTS,
+            "%s: %" PRId64 " pinned, %" PRId64 " ahead, %" PRId64 " slots", when, c->table.pinned,
+            c->held_ahead, c->table.slots);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Each request is cancelled at its first question, its second, and so on, until it gets through. */
+static void every_question(plumb_model *model, float *logits) {
+    patience p = {0};
+    plumb_session *session = open_session(model, &p);
+    int64_t cancelled = 0;
+    for (int64_t end = PROMPT; end <= END; end++) {
+        const float *row;
+        int64_t begin = plumb_session_length(session);
+        for (int64_t most = 1;; most++) {
+            plumb_error err = {0};
+            p = (patience){most, 0};
+            plumb_status status =
+                plumb_session_eval(session, tiny.tokens + begin, end - begin, &row, &err);
+            if (status == PLUMB_OK) break;
+            cancelled++;
+            T_CHECK(status == PLUMB_ERROR_CANCELLED && p.asked == most &&
+                        plumb_session_length(session) == begin,
+                    "question %" PRId64 ": status %d, %" PRId64 " asked, length %" PRId64, most,
+                    (int)status, p.asked, plumb_session_length(session));
+            if (most > 1000) break;
+        }
+        memcpy(logits + (end - 1) * tiny.vocab, row, (size_t)tiny.vocab * sizeof *row);
+    }
+    int64_t at = specimen_first_difference(&tiny, reference, logits, PROMPT - 1, END);
+    T_CHECK(at < 0, "position %" PRId64 " differs", at);
+    /* Four requests, at least six layers each. */
+    T_CHECK(cancelled >= 24, "%" PRId64 " cancelled", cancelled);
+    plumb_session_destroy(session);
+    check_no_pins(model, "cancelled");
+}
+
+static const plumb_reader_kind kinds[] = {PLUMB_READER_PREAD, PLUMB_READER_URING};
+
+static void cancelled_anywhere(void) {
+    set_up();
+    float *logits = specimen_logits(&tiny);
+    for (int k = 0; k < 2; k++)
+        for (int buffers = 0; buffers < 2; buffers++) {
+            plumb_model *model = open_slow(kinds[k], buffers);
+            if (!model) continue;
+            for (int round = 0; round < 4; round++) every_question(model, logits);
+            plumb_model_close(model);
+        }
+    free(logits);
+}
+
+/* A request is cancelled, and the model closed at once. */
+static void closed_with_reads_in_flight(void) {
+    set_up();
+    for (int k = 0; k < 2; k++)
+        for (int64_t round = 1; round <= 24; round++) {
+            plumb_model *model = open_slow(kinds[k], round % 2);
+            if (!model) break;
+            patience p = {round, 0};
+            plumb_session *session = open_session(model, &p);
+            plumb_error err;
+            plumb_status status = plumb_session_eval(session, tiny.tokens, PROMPT, NULL, &err);
+            T_CHECK(status == PLUMB_ERROR_CANCELLED || status == PLUMB_OK, "status %d", (int)status);
+            T_CHECK(plumb_session_length(session) == (status == PLUMB_OK ? PROMPT : 0), "length");
+            plumb_session_destroy(session);
+            plumb_model_close(model);
+        }
+}
+
+T_MAIN({"cancelled_anywhere", cancelled_anywhere},
+       {"closed_with_reads_in_flight", closed_with_reads_in_flight})
