@@ -18,8 +18,9 @@ PLUMB_MUST_CHECK plumb_status plumb__budget_check_model(const plumb_model *model
 /* The same for one more session of `context` positions evaluated by `chunk` rows. */
 PLUMB_MUST_CHECK plumb_status plumb__budget_check_session(plumb_model *model, int64_t context,
                                                           int64_t chunk, plumb_error *err);
-/* The largest chunk whose working memory takes at most an eighth of what the weights leave. */
-int64_t plumb__budget_chunk(plumb_model *model);
+/* The largest chunk whose working memory takes at most an eighth of what weights, sessions and one more of
+ * `context` positions leave: a larger budget never chooses one that it cannot pay for. */
+int64_t plumb__budget_chunk(plumb_model *model, int64_t context);
 
 /* Gives the experts what `rows` rows leave them now.  Called before every batch. */
 void plumb__budget_apply(plumb_model *model, int64_t rows);

@@ -21,12 +21,13 @@ enum {
 static plumb_status check_options(plumb_model *model, plumb_session_options *o, plumb_error *err) {
     int64_t most = model->network.config->max_positions;
     if (o->context == 0) o->context = most;
-    /* A sweep through all experts pays for as many rows as it can. */
-    if (o->chunk == 0) o->chunk = model->streaming ? plumb__budget_chunk(model) : DEFAULT_CHUNK;
     if (o->context < 1 || o->context > most)
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "context", -1,
                            plumb__format("%lld", (long long)o->context).s, "1 to %lld",
                            (long long)most);
+    /* A sweep through all experts pays for as many rows as it can. */
+    if (o->chunk == 0)
+        o->chunk = model->streaming ? plumb__budget_chunk(model, o->context) : DEFAULT_CHUNK;
     if (o->chunk < 1)
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "chunk", -1,
                            plumb__format("%lld", (long long)o->chunk).s, "1 or more");

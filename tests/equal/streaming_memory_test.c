@@ -1,0 +1,120 @@
+/* A streaming model does not grow: decoding, prompts, sessions made and destroyed, and many short requests
+ * through few slots take no more memory in the end than after the first few.
+ *
+ * Memory is the resident set, where /proc tells it.  Growth of up to 1 MiB for 100 operations is let pass:
+ * tests share the machine's allocator with the engine, and caches of a session grow with its length. */
+#include "equal/specimen.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "t.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+enum { WARM_UP = 8, MIB = 1 << 20 };
+
+/* Bytes, or 0 where it cannot be told. */
+static int64_t resident_bytes(void) {
+    long long size = 0, resident = 0;
+    if (SANITIZED) return 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file) return 0;
+    if (fscanf(file, "%lld %lld", &size, &resident) != 2) resident = 0;
+    fclose(file);
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+typedef struct subject {
+    specimen specimen;
+    plumb_model *model;
+    plumb_session *session; /* for operations that go on with one */
+} subject;
+
+static plumb_session *open_session(const subject *s) { return specimen_session(s->model, 64); }
+
+static void eval(plumb_session *session, const int32_t *tokens, int64_t n) {
+    const float *logits;
+    plumb_error err;
+    specimen_must(plumb_session_eval(session, tokens, n, &logits, &err), &err, "eval");
+}
+
+static void rewind_to(plumb_session *session, int64_t length) {
+    plumb_error err;
+    specimen_must(plumb_session_rewind(session, length, &err), &err, "rewind");
+}
+
+static void decode(subject *s, int64_t i) {
+    eval(s->session, s->specimen.tokens + i % s->specimen.count, 1);
+}
+
+static void prefill(subject *s, int64_t i) {
+    rewind_to(s->session, 0);
+    eval(s->session, s->specimen.tokens + i % 8, 90);
+}
+
+static void create_and_destroy(subject *s, int64_t i) {
+    plumb_session *session = open_session(s);
+    eval(session, s->specimen.tokens + i, 40);
+    plumb_session_destroy(session);
+}
+
+static void short_request(subject *s, int64_t i) {
+    rewind_to(s->session, i % 3);
+    int64_t length = plumb_session_length(s->session);
+    eval(s->session, s->specimen.tokens + (i * 7) % 90, 3 - length);
+}
+
+static void resize(subject *s, int64_t i) {
+    plumb_error err;
+    specimen_must(plumb_model_set_cache(s->model, 0, 1 + i * 5 % 16, &err), &err, "resize");
+    short_request(s, i);
+}
+
+static const struct {
+    const char *name;
+    void (*operation)(subject *s, int64_t i);
+    int64_t count;
+} cases[] = {
+    {"decode steps", decode, 256},  {"prefills", prefill, 64}, {"sessions", create_and_destroy, 32},
+    {"short requests", short_request, 2000}, {"resizes", resize, 200},
+};
+
+static void nothing_grows(void) {
+    if (resident_bytes() == 0)
+        printf("skipped: growth is not measured here (no /proc, or a sanitizer that keeps memory)\n");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        subject s = {.specimen = specimen_open(BUILD_DIR "/checkpoints", "tiny")};
+        const plumb_model_options options = {.streaming = true, .cache_experts = 4, .threads = 1};
+        plumb_error err;
+        specimen_must(plumb_model_open(s.specimen.folder, &options, &s.model, &err), &err, "open");
+        s.session = open_session(&s);
+        int64_t before = 0, count = SANITIZED ? WARM_UP + 8 : cases[i].count;
+        for (int64_t n = 0; n < count; n++) {
+            if (n == WARM_UP) before = resident_bytes();
+            cases[i].operation(&s, n);
+        }
+        int64_t grown = resident_bytes() - before, most = MIB * (count + 99) / 100;
+        T_CHECK(grown <= most, "%" PRId64 " %s: %" PRId64 " bytes more", count, cases[i].name, grown);
+        plumb_stream_stats stats;
+        plumb_model_get_stream_stats(s.model, &stats);
+        T_CHECK(stats.experts_held <= stats.expert_slots && stats.misses > 4, "%s: %" PRId64 " misses",
+                cases[i].name, stats.misses);
+        printf("%" PRId64 " %s: %" PRId64 " KiB more after the first %d\n", count, cases[i].name,
+               grown / 1024, (int)WARM_UP);
+        plumb_session_destroy(s.session);
+        plumb_model_close(s.model);
+        specimen_close(&s.specimen);
+    }
+}
+
+T_MAIN({"nothing_grows", nothing_grows})
