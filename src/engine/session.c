@@ -162,6 +162,10 @@ static plumb_status run_to(plumb_session *s, int64_t end, bool all_logits, plumb
     while (status == PLUMB_OK && s->state->length < end) {
         int64_t left = end - s->state->length;
         int64_t rows = left < s->options.chunk ? left : s->options.chunk;
+        /* Caches take their room first: experts get what is left of it. */
+        status = plumb__state_reserve(s->state, s->state->length + rows, err);
+        if (status != PLUMB_OK) break;
+        count_bytes(s);
         plumb__budget_apply(s->model, rows);
         progress_of_call progress = {&s->options, s->state->length - start, rows, end - start};
         plumb_batch batch = {.state = s->state, .tokens = s->tokens, .rows = rows,
