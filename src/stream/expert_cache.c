@@ -144,7 +144,7 @@ void plumb__expert_go_on_warming(plumb_expert_cache *c) {
     while (c->next_warm < c->n_warm && c->warming < WARMING && c->table.used < c->table.slots) {
         int64_t key = c->warm[c->next_warm++], number;
         if (plumb__slot_find(&c->table, key) >= 0) continue;
-        if (plumb__expert_load(c, key, false, &number, &ignored) != PLUMB_OK) {
+        if (plumb__expert_load(c, key, false, &number, &ignored) != PLUMB_OK || number < 0) {
             c->next_warm = c->n_warm;
             return;
         }
