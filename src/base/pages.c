@@ -30,6 +30,13 @@ void *plumb__pages_map(int64_t bytes) {
     return aligned;
 }
 
+void plumb__pages_touch(void *memory, int64_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(memory, (size_t)bytes, MADV_POPULATE_WRITE) == 0) return;
+#endif
+    for (int64_t at = 0; at < bytes; at += 4096) ((volatile char *)memory)[at] = 0;
+}
+
 void plumb__pages_unmap(void *memory, int64_t bytes) {
     if (memory) (void)munmap(memory, (size_t)bytes);
 }

@@ -7,6 +7,9 @@
 
 /* Zeroed; aligned to the page, and from 2 MiB on to 2 MiB.  NULL without memory. */
 void *plumb__pages_map(int64_t bytes);
+/* Makes the system provide all of it now instead of at the first touch; memory it has none for comes
+ * later. */
+void plumb__pages_touch(void *memory, int64_t bytes);
 void plumb__pages_unmap(void *memory, int64_t bytes);
 
 #endif

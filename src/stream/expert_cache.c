@@ -5,7 +5,10 @@
 
 #include <stdlib.h>
 
-enum { WARMING = 4 }; /* loads of the hot list under way at a time */
+enum {
+    WARMING = 4, /* loads of the hot list under way at a time */
+    PREPARED = 8 /* pieces of memory ready for slots that were never used */
+};
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
@@ -50,6 +53,9 @@ plumb_status plumb__expert_cache_open(const plumb_checkpoint *checkpoint,
     status = allocate(c, options, err);
     if (status == PLUMB_OK) status = plumb__expert_files_open(c, err);
     c->slot_bytes = plumb__expert_layout_bytes(c->config, c->alignment);
+    if (status == PLUMB_OK)
+        status = plumb__slot_memory_open(plumb__read_queue_reader(queue), c->slot_bytes,
+                                         options->uncached ? PREPARED : 0, &c->memory, err);
     if (status == PLUMB_OK) *out = c;
     else plumb__expert_cache_close(c);
     return status;
@@ -79,6 +85,7 @@ void plumb__expert_cache_close(plumb_expert_cache *c) {
         free(c->slot[i]->fault);
         free(c->slot[i]);
     }
+    plumb__slot_memory_close(c->memory);
     plumb__read_queue_close(c->queue);
     plumb__expert_files_close(c);
     plumb__slot_table_free(&c->table);
@@ -106,9 +113,10 @@ static void settle(plumb_expert_cache *c) {
         (void)!plumb__slot_table_grow(&c->table, c->target, &ignored);
     while (c->table.slots > c->target) {
         int64_t number = plumb__slot_retire(&c->table);
-        if (number < 0) return;
+        if (number < 0) break;
         if (number < c->slot_room && c->slot[number]) plumb__expert_unmap(c, c->slot[number]);
     }
+    plumb__slot_memory_limit(c->memory, c->table.slots);
 }
 
 /* Requested experts first; then those read ahead, which must leave half of the slots alone. */
@@ -335,6 +343,7 @@ void plumb__expert_cache_get_stats(plumb_expert_cache *c, plumb_expert_cache_sta
     *stats = c->stats;
     stats->slots = c->table.slots;
     stats->held = c->table.used;
+    stats->bytes = plumb__slot_memory_bytes(c->memory);
     pthread_mutex_unlock(&c->lock);
     plumb__read_queue_stats(c->queue, &stats->reads);
 }

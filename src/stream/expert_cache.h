@@ -69,7 +69,7 @@ void plumb__expert_cache_uses(plumb_expert_cache *cache, uint32_t *uses);
 
 typedef struct plumb_expert_cache_stats {
     int64_t slots, held;          /* now; held: with an expert, or one on its way */
-    int64_t bytes;                /* of memory mapped for slots */
+    int64_t bytes;                /* of memory for slots, used or ready to be */
     int64_t hits, misses;         /* experts asked for that were, and were not, in memory */
     int64_t ahead_useful, ahead_wasted; /* read ahead, and asked for or not */
     double wait_seconds;          /* the evaluating thread waited for experts */

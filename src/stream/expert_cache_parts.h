@@ -4,6 +4,7 @@
 #define PLUMB_STREAM_EXPERT_CACHE_PARTS_H
 
 #include "stream/expert_cache.h"
+#include "stream/slot_memory.h"
 
 #include <pthread.h>
 
@@ -11,7 +12,7 @@
 typedef struct expert_slot {
     plumb_expert_cache *cache;
     int64_t number;
-    uint8_t *memory; /* [slot_bytes], mapped at the first load */
+    uint8_t *memory; /* [slot_bytes], taken at the first load */
     plumb_expert_layout layout;
     plumb_load load;
     plumb_error *fault; /* of a load that failed, until it has been reported */
@@ -32,6 +33,7 @@ struct plumb_expert_cache {
     const plumb_checkpoint *checkpoint;
     const plumb_model_config *config;
     plumb_read_queue *queue;
+    plumb_slot_memory *memory;
     int64_t slot_bytes, alignment;
     int *fd;              /* [shards], -1: not open yet */
     bool uncached;

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/pages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,23 +44,9 @@ static int file_of(const plumb_expert_cache *c, int shard) {
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static bool map(plumb_expert_cache *c, expert_slot *slot) {
-    if (slot->memory) return true;
-    slot->memory = plumb__pages_map(c->slot_bytes);
-    if (!slot->memory) return false;
-    c->stats.bytes += c->slot_bytes;
-    plumb_reader *reader = plumb__read_queue_reader(c->queue);
-    reader->ops->add_memory(reader, slot->memory, c->slot_bytes);
-    return true;
-}
-
 void plumb__expert_unmap(plumb_expert_cache *c, expert_slot *slot) {
-    if (!slot->memory) return;
-    plumb_reader *reader = plumb__read_queue_reader(c->queue);
-    reader->ops->remove_memory(reader, slot->memory, c->slot_bytes);
-    plumb__pages_unmap(slot->memory, c->slot_bytes);
+    if (slot->memory) plumb__slot_memory_give_back(c->memory, slot->memory);
     slot->memory = NULL;
-    c->stats.bytes -= c->slot_bytes;
 }
 
 /* The record of a slot, made when the slot is first used. */
@@ -187,7 +172,8 @@ static expert_slot *claim(plumb_expert_cache *c, int64_t key, bool urgent, plumb
         int64_t evicted, number = plumb__slot_claim(&c->table, key, &evicted);
         if (number < 0) return NULL;
         expert_slot *slot = slot_at(c, number);
-        if (slot && map(c, slot)) return slot;
+        if (slot && !slot->memory) slot->memory = plumb__slot_memory_take(c->memory);
+        if (slot && slot->memory) return slot;
         plumb__slot_drop(&c->table, number);
         (void)plumb__slot_retire(&c->table);
         c->target = c->table.slots > 0 ? c->table.slots : 1;

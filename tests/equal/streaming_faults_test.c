@@ -59,7 +59,7 @@ static bool open_rig(rig *r, const subject *s, plumb_reader_kind reader, bool gu
     *r = (rig){.subject = s};
     const plumb_reading reading = {.reader = reader, .wrap = wrap, .wrap_user = r};
     const plumb_model_options options = {.streaming = true, .cache_experts = SLOTS,
-                                         .no_guess = !guess, .threads = 1};
+                                         .no_read_ahead = !guess, .threads = 1};
     plumb_error err;
     plumb_status status =
         plumb__model_open_reading(s->specimen.folder, &options, &reading, &r->model, &err);
