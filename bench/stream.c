@@ -2,6 +2,7 @@
  * read, and does it wait for nothing else?  Streamed runs, each between two pure reads of the same
  * file with the same block size and depth (bench/README.md). */
 #include "base/machine.h"
+#include "busy_memory.h"
 #include "drive.h"
 #include "made_weights.h"
 #include "measure.h"
@@ -17,6 +18,7 @@ typedef struct stream {
     int64_t threads, tokens, prefill, cache_experts, pairs, peer_megabytes;
     bench_list depths, blocks_kib; /* of streamed and pure reads alike; every one with every other */
     int64_t depth, block_kib;      /* of these, the ones being measured */
+    int64_t busy;
     bool no_fio, guess, csv;
     bool fio;
     plumb_reader_kind kind;
@@ -92,7 +94,10 @@ static const char *peer_name(const stream *s) {
 
 static plumb_status read_peer(const stream *s, int64_t number, double *rate, plumb_error *err) {
     const bench_drive drive = drive_of(s, number);
-    return bench_drive_read(&drive, s->fio, rate, err);
+    bench_busy_memory *busy = bench_busy_memory_start((int)s->busy);
+    plumb_status status = bench_drive_read(&drive, s->fio, rate, err);
+    bench_busy_memory_stop(busy);
+    return status;
 }
 
 /* Whatever else the machine does makes operations longer, never shorter: of both runs, the lesser
@@ -268,6 +273,8 @@ int main(int argc, char **argv) {
         {"pairs", BENCH_COUNT, &s.pairs, "of a streamed run and two pure reads (5)"},
         {"peer-megabytes", BENCH_COUNT, &s.peer_megabytes, "of one pure read (2000)"},
         {"no-fio", BENCH_FLAG, &s.no_fio, "a plain loop makes the pure reads"},
+        {"busy", BENCH_COUNT, &s.busy,
+         "threads that stream memory beside the pure reads, as a computing model does (0)"},
         {"level", BENCH_LEVEL, &s.level, "kernels to use, of those this machine has"},
         {"csv", BENCH_FLAG, &s.csv, "comma separated"},
     };
