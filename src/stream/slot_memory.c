@@ -45,9 +45,13 @@ static void *make_ahead(void *arg) {
         pthread_mutex_unlock(&m->lock);
         void *piece = make(m);
         pthread_mutex_lock(&m->lock);
-        if (piece) m->ready[m->n_ready++] = piece;
-        else m->pieces--;
         m->failed = !piece;
+        if (piece && m->pieces <= m->limit) { /* it may have been lowered meanwhile */
+            m->ready[m->n_ready++] = piece;
+            continue;
+        }
+        if (piece) unmake(m, piece);
+        m->pieces--;
     }
     pthread_mutex_unlock(&m->lock);
     return NULL;
