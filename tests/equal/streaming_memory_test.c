@@ -10,23 +10,12 @@
 
 #include "t.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 enum { WARM_UP = 8, MIB = 1 << 20 };
 
 /* Bytes, or 0 where it cannot be told. */
 static int64_t resident_bytes(void) {
     long long size = 0, resident = 0;
-    if (SANITIZED) return 0;
+    if (SPECIMEN_SANITIZED) return 0;
     FILE *file = fopen("/proc/self/statm", "r");
     if (!file) return 0;
     if (fscanf(file, "%lld %lld", &size, &resident) != 2) resident = 0;
@@ -69,9 +58,9 @@ static void create_and_destroy(subject *s, int64_t i) {
 }
 
 static void short_request(subject *s, int64_t i) {
-    rewind_to(s->session, i % 3);
+    rewind_to(s->session, i % 2);
     int64_t length = plumb_session_length(s->session);
-    eval(s->session, s->specimen.tokens + (i * 7) % 90, 3 - length);
+    eval(s->session, s->specimen.tokens + (i * 7) % 90, 2 - length);
 }
 
 static void resize(subject *s, int64_t i) {
@@ -98,7 +87,7 @@ static void nothing_grows(void) {
         plumb_error err;
         specimen_must(plumb_model_open(s.specimen.folder, &options, &s.model, &err), &err, "open");
         s.session = open_session(&s);
-        int64_t before = 0, count = SANITIZED ? WARM_UP + 8 : cases[i].count;
+        int64_t before = 0, count = SPECIMEN_SANITIZED ? WARM_UP + 8 : cases[i].count;
         for (int64_t n = 0; n < count; n++) {
             if (n == WARM_UP) before = resident_bytes();
             cases[i].operation(&s, n);

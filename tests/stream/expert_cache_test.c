@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "stream/faulty_reader.h"
 #include "stream/scripted_reader.h"
@@ -517,6 +519,58 @@ static void order_of_eviction(void) {
     }
 }
 
+/* ---- Memory runs out ---------------------------------------------------------------------------------- */
+
+/* Whether a limit on address space can be set and is obeyed: sanitizers need far more of it. */
+static bool limit_memory(struct rlimit *was) {
+    long long pages = 0;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return false;
+#endif
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%lld", &pages) != 1) pages = 0;
+    if (file) fclose(file);
+    if (pages == 0 || getrlimit(RLIMIT_AS, was) != 0) return false;
+    struct rlimit now = *was;
+    now.rlim_cur = (rlim_t)(pages * sysconf(_SC_PAGESIZE));
+    return setrlimit(RLIMIT_AS, &now) == 0;
+}
+
+/* The system has no memory for more slots: those that have some go on, and the hot list takes none of them
+ * away.  Without any the request is refused. */
+static void memory_runs_out(void) {
+    struct rlimit was;
+    int32_t keys[48];
+    for (int32_t i = 0; i < 48; i++) keys[i] = 47 - i;
+    fixture some = open_scripted(8, PLUMB_EVICT_LRU, DEPTH), none = open_scripted(8, PLUMB_EVICT_LRU, DEPTH);
+    use(&some, 0, all, 3);
+    if (!limit_memory(&was)) {
+        printf("skipped: no limit on memory here\n");
+    } else {
+        plumb_error err = {0};
+        plumb__expert_cache_warm(some.cache, keys, 48);
+        plumb__read_queue_wait_idle(some.cache->queue);
+        bool kept = holds(&some, 0, 0) && holds(&some, 0, 1) && holds(&some, 0, 2);
+        plumb__expert_cache_read_ahead(some.cache, 2, NULL, 0);
+        use(&some, 1, all, 8);
+        int64_t slots = stats_of(&some).slots;
+        plumb_status status = request(&none, 0, all, 2, &err);
+        must(setrlimit(RLIMIT_AS, &was) == 0, "limit");
+        T_CHECK(kept, "the hot list took slots of others");
+        T_CHECK(slots == 3, "%" PRId64 " slots", slots);
+        T_CHECK(status == PLUMB_ERROR_MEMORY && !strcmp(err.field, "expert slot"), "status %d: %s",
+                (int)status, err.field);
+        plumb__expert_cache_set_slots(some.cache, 8, PLUMB_EVICT_LRU);
+        plumb__expert_cache_set_slots(none.cache, 8, PLUMB_EVICT_LRU);
+    }
+    use(&some, 2, all, 8);
+    use(&none, 2, all, 8);
+    check_whole(&some, 8, "memory came back");
+    check_whole(&none, 8, "memory came back");
+    close_fixture(&some);
+    close_fixture(&none);
+}
+
 /* ---- Ten thousand loads ------------------------------------------------------------------------------ */
 
 static int random_below(uint64_t *state, int n) {
@@ -583,5 +637,5 @@ T_MAIN({"every_size", every_size}, {"hits_before_misses", hits_before_misses},
        {"demanded_reads_fail", demanded_reads_fail}, {"guessed_reads_fail", guessed_reads_fail},
        {"abandon_anywhere", abandon_anywhere}, {"slots_come_and_go", slots_come_and_go},
        {"warm_start", warm_start}, {"close_while_warming", close_while_warming},
-       {"order_of_eviction", order_of_eviction},
+       {"order_of_eviction", order_of_eviction}, {"memory_runs_out", memory_runs_out},
        {"ten_thousand_faulty_loads", ten_thousand_faulty_loads})
