@@ -18,6 +18,7 @@ struct plumb_model {
     const char *cpu_level;
     /* Streaming (memory_budget.h). */
     bool streaming, layer_buffers;
+    /* Sessions are made while the budget changes; nobody waits for an evaluation to end. */
     _Atomic int64_t memory_bytes;  /* budget, 0: none */
     _Atomic int64_t cache_experts; /* exact number of slots, 0: what the budget leaves */
     plumb_eviction eviction;  /* of a cache that can keep something from token to token */
