@@ -32,9 +32,10 @@ static double gb(int64_t bytes) { return (double)bytes / 1e9; }
 
 static int64_t slots_bytes(const plumb_model *model) {
     const plumb_model_config *c = plumb__checkpoint_config(model->checkpoint);
-    int64_t slots = model->cache_experts > 0 ? least(model->cache_experts, c->layers * c->experts)
-                                             : plumb__budget_least_slots(c);
-    return slots * plumb__expert_layout_bytes(c, PLUMB_READ_ALIGNMENT);
+    int64_t slots = model->cache_experts;
+    if (slots == 0) slots = plumb__budget_least_slots(c);
+    return least(slots, c->layers * c->experts) *
+           plumb__expert_layout_bytes(c, PLUMB_READ_ALIGNMENT);
 }
 
 plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *err) {
