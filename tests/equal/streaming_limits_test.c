@@ -105,6 +105,7 @@ static void check_refusal(const plumb_error *err, const specimen *s, const char 
 
 /* The smallest budget that opens is what dense weights and the fewest slots take, to the byte. */
 static void smallest_budget_of_a_model(void) {
+    enum { ALL = 40 * 12 };
     specimen s = specimen_open(BUILD_DIR "/checkpoints", "deep40");
     plumb_model *model = NULL;
     plumb_error err = {0};
@@ -127,6 +128,8 @@ static void smallest_budget_of_a_model(void) {
         {dense + slot, 1, true},
         {dense + 100 * slot - 1, 100, false},
         {dense + 100 * slot, 100, true},
+        {dense + ALL * slot - 1, INT64_MAX, false}, /* more than there are: all of them */
+        {dense + ALL * slot, INT64_MAX, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char when[64];
