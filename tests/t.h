@@ -7,6 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whether a sanitizer slows the program down and keeps memory back. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define T_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define T_SANITIZED 1
+#endif
+#endif
+#ifndef T_SANITIZED
+#define T_SANITIZED 0
+#endif
+
 typedef struct t_test {
     const char *name;
     void (*run)(void);

@@ -11,18 +11,6 @@
 #include "kernels/levels.h"
 #include "plumb.h"
 
-/* Whether a sanitizer slows the program down and keeps memory back. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SPECIMEN_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SPECIMEN_SANITIZED 1
-#endif
-#endif
-#ifndef SPECIMEN_SANITIZED
-#define SPECIMEN_SANITIZED 0
-#endif
-
 typedef struct specimen {
     const char *name;
     char folder[512];

@@ -19,7 +19,7 @@ enum {
     PROMPT = 4,
     END = 6,
     SLOTS = 5,
-    COARSER = SPECIMEN_SANITIZED ? 7 : 1 /* not every read where each run takes long */
+    COARSER = T_SANITIZED ? 7 : 1 /* not every read where each run takes long */
 };
 
 /* ---- Subjects ---------------------------------------------------------------------------------- */

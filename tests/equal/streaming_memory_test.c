@@ -15,7 +15,7 @@ enum { WARM_UP = 8, MIB = 1 << 20 };
 /* Bytes, or 0 where it cannot be told. */
 static int64_t resident_bytes(void) {
     long long size = 0, resident = 0;
-    if (SPECIMEN_SANITIZED) return 0;
+    if (T_SANITIZED) return 0;
     FILE *file = fopen("/proc/self/statm", "r");
     if (!file) return 0;
     if (fscanf(file, "%lld %lld", &size, &resident) != 2) resident = 0;
@@ -87,7 +87,7 @@ static void nothing_grows(void) {
         plumb_error err;
         specimen_must(plumb_model_open(s.specimen.folder, &options, &s.model, &err), &err, "open");
         s.session = open_session(&s);
-        int64_t before = 0, count = SPECIMEN_SANITIZED ? WARM_UP + 8 : cases[i].count;
+        int64_t before = 0, count = T_SANITIZED ? WARM_UP + 8 : cases[i].count;
         for (int64_t n = 0; n < count; n++) {
             if (n == WARM_UP) before = resident_bytes();
             cases[i].operation(&s, n);

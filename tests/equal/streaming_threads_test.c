@@ -9,7 +9,7 @@
 
 #include "t.h"
 
-enum { THREADS = 3, ROUNDS = SPECIMEN_SANITIZED ? 4 : 12, PROMPT = 6, END = 10 };
+enum { THREADS = 3, ROUNDS = T_SANITIZED ? 4 : 12, PROMPT = 6, END = 10 };
 
 typedef struct worker {
     pthread_t thread;
