@@ -48,7 +48,7 @@ static void decode(subject *s, int64_t i) {
 
 static void prefill(subject *s, int64_t i) {
     rewind_to(s->session, 0);
-    eval(s->session, s->specimen.tokens + i % 8, 90);
+    eval(s->session, s->specimen.tokens + i % 6, 90);
 }
 
 static void create_and_destroy(subject *s, int64_t i) {
