@@ -19,7 +19,7 @@ enum {
     PROMPT = 4,
     END = 6,
     SLOTS = 5,
-    COARSER = T_SANITIZED ? 7 : 1 /* not every read where each run takes long */
+    COARSER = T_SANITIZED ? 11 : 1 /* not every read where each run takes long */
 };
 
 /* ---- Subjects ---------------------------------------------------------------------------------- */
@@ -282,7 +282,7 @@ static void everything_at_once(void) {
         for (int i = 0; i < 2; i++)
             faulty_reader_set_rules(r.faulty[i], rules, (int)(sizeof rules / sizeof *rules));
         int64_t failed = 0;
-        for (int round = 0; round < 40; round++) {
+        for (int round = 0; round < (T_SANITIZED ? 10 : 40); round++) {
             plumb_error err = {0};
             specimen_must(plumb_session_rewind(r.session, 0, &err), &err, "rewind");
             for (int64_t end = PROMPT; end <= END;) {
@@ -300,7 +300,7 @@ static void everything_at_once(void) {
                                                    END);
             T_CHECK(at < 0, "round %d: position %" PRId64 " differs", round, at);
         }
-        T_CHECK(failed > 5 && failed < 10000, "%" PRId64 " failed", failed);
+        T_CHECK(failed > 1 && failed < 10000, "%" PRId64 " failed", failed);
         close_rig(&r);
     }
 }

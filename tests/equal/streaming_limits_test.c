@@ -46,7 +46,8 @@ static int64_t widest_layer(const specimen *s, int64_t rows, float *reference) {
 /* All rows in one call, then the last ones again one by one. */
 static void check_slots(const specimen *s, int64_t rows, int64_t slots, bool layer_buffers,
                         const float *reference, float *logits) {
-    const plumb_model_options options = {.streaming = true, .cache_experts = slots, .threads = 2,
+    const plumb_model_options options = {.streaming = true, .cache_experts = slots,
+                                         .threads = T_SANITIZED ? 1 : 2,
                                          .layer_buffers = layer_buffers};
     plumb_model *model = NULL;
     plumb_error err;
@@ -77,7 +78,7 @@ static void slots_around_a_layer(void) {
         for (int64_t slots = widest - 1; slots <= widest + 1; slots++) {
             check_slots(&s, cases[i].rows, slots, false, reference, logits);
             check_slots(&s, cases[i].rows, slots, true, reference, logits);
-            check_slots(&s, cases[i].rows, 2 * slots, true, reference, logits);
+            if (!T_SANITIZED) check_slots(&s, cases[i].rows, 2 * slots, true, reference, logits);
         }
         free(reference);
         free(logits);
