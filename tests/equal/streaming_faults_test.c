@@ -83,16 +83,17 @@ static void check_slots(const rig *r, const char *when) {
     plumb_expert_cache *c = plumb__source_cache(r->model->source);
     plumb__read_queue_wait_idle(c->queue);
     pthread_mutex_lock(&c->lock);
-    int64_t usable = 0, used = 0, loading = 0;
+    int64_t usable = 0, used = 0, loading = 0, pinned = 0;
     for (int64_t i = 0; i < c->table.capacity; i++) {
         usable += c->table.slot[i].key != PLUMB_SLOT_RETIRED;
         used += c->table.slot[i].key >= 0;
+        pinned += c->table.slot[i].pins != 0;
         loading += i < c->slot_room && c->slot[i] && c->slot[i]->loading;
     }
     T_CHECK(c->table.slots == SLOTS && usable == SLOTS && used == c->table.used,
             "%s: %" PRId64 " slots, %" PRId64 " usable, %" PRId64 " used", when, c->table.slots, usable,
             used);
-    T_CHECK(c->table.pinned == 0 && c->held_ahead == 0 && loading == 0,
+    T_CHECK(c->table.pinned == 0 && pinned == 0 && c->held_ahead == 0 && loading == 0,
             "%s: %" PRId64 " pinned, %" PRId64 " ahead, %" PRId64 " loading", when, c->table.pinned,
             c->held_ahead, loading);
     pthread_mutex_unlock(&c->lock);

@@ -190,7 +190,7 @@ static int random_below(uint64_t *state, int n) {
 }
 
 /* Requests at random, some given up, among reads that fail in every way. */
-static void many_faulty_loads(plumb_reader *inner) {
+static void many_faulty_loads(plumb_reader *inner, bool uncached) {
     static const fault_rule rules[] = {
         {7, true, FAULT_SHORT, 0},     {11, true, FAULT_ERROR, EINTR}, {13, true, FAULT_HOLD, 5},
         {37, true, FAULT_ERROR, EIO},  {53, true, FAULT_ZERO, 0},      {23, true, FAULT_SHORT, 3},
@@ -199,7 +199,7 @@ static void many_faulty_loads(plumb_reader *inner) {
     enum { SLOTS = 7 };
     fixture f = open_files();
     f.reader = faulty_reader_open(inner, rules, (int)(sizeof rules / sizeof *rules));
-    open_cache(&f, SLOTS, PLUMB_EVICT_LRU, true);
+    open_cache(&f, SLOTS, PLUMB_EVICT_LRU, uncached);
     uint64_t random = 11;
     int64_t failed = 0, good = 0;
     while (stats_of(&f).misses < FAULTY_LOADS) {
@@ -235,7 +235,7 @@ static void ten_thousand_faulty_loads(void) {
         plumb_reader *inner;
         plumb_error err = {0};
         if (plumb__reader_open(kinds[k], DEPTH, &inner, NULL, 0, &err) == PLUMB_OK)
-            many_faulty_loads(inner);
+            many_faulty_loads(inner, kinds[k] == PLUMB_READER_URING);
         else
             printf("io_uring skipped: %s\n", err.found);
     }
