@@ -39,7 +39,8 @@ static int64_t slots_bytes(const plumb_model *model) {
 }
 
 plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *err) {
-    int64_t dense = plumb__budget_dense_bytes(model->checkpoint), experts = slots_bytes(model);
+    int64_t experts = slots_bytes(model);
+    int64_t dense = most(plumb__budget_dense_bytes(model->checkpoint), model->network.weights.bytes);
     if (model->memory_bytes == 0 || dense + experts <= model->memory_bytes) return PLUMB_OK;
     return plumb__fail(err, PLUMB_ERROR_MEMORY, plumb__checkpoint_folder(model->checkpoint),
                        "memory budget", -1, plumb__format("%.2f GB", gb(model->memory_bytes)).s,

@@ -13,7 +13,8 @@ int64_t plumb__budget_dense_bytes(const plumb_checkpoint *checkpoint);
 /* Fewest experts that are worth running with: two tokens' worth of a layer. */
 int64_t plumb__budget_least_slots(const plumb_model_config *config);
 
-/* Refuses, with the numbers, a budget that cannot hold the weights and plumb__budget_least_slots. */
+/* Refuses, with the numbers, a budget that cannot hold the weights and plumb__budget_least_slots: before
+ * they are loaded by their size in the files, afterwards by what they take. */
 PLUMB_MUST_CHECK plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *err);
 /* The same for one more session of `context` positions evaluated by `chunk` rows. */
 PLUMB_MUST_CHECK plumb_status plumb__budget_check_session(plumb_model *model, int64_t context,

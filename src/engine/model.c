@@ -131,6 +131,8 @@ static plumb_status open_parts(plumb_model *model, const plumb_model_options *op
         status = plumb__network_open(model->checkpoint, model->backend, model->source,
                                      model->token_map, &model->network, err);
     if (status != PLUMB_OK) return status;
+    if (model->streaming) status = plumb__budget_check_model(model, err);
+    if (status != PLUMB_OK) return status;
     model->network.routes = options->routes;
     model->network.routes_user = options->routes_user;
     plumb__budget_apply(model, 1);

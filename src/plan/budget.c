@@ -8,7 +8,7 @@
 enum {
     MOST_CONTEXT = 1 << 16, /* when none is asked for */
     MOST_CHUNK = 1 << 13,
-    LEAST_CHUNK = 1 << 7
+    LEAST_CHUNK = 1 << 8
 };
 
 static const int64_t giga = INT64_C(1000) * 1000 * 1000;

@@ -210,7 +210,6 @@ void plumb__expert_cache_read_ahead(plumb_expert_cache *c, int64_t layer, const 
 plumb_status plumb__expert_cache_request(plumb_expert_cache *c, int64_t layer, const int32_t *ids,
                                          const int32_t *rows, int64_t n, plumb_error *err) {
     pthread_mutex_lock(&c->lock);
-    settle(c);
     /* First hold on to what is here: nothing of it may give way to the rest. */
     for (int64_t i = 0; i < n; i++) {
         int64_t key = key_of(c, layer, ids[i]), number = plumb__slot_find(&c->table, key);
@@ -226,6 +225,7 @@ plumb_status plumb__expert_cache_request(plumb_expert_cache *c, int64_t layer, c
     c->n_wanted = n;
     c->next_wanted = c->n_taken = 0;
     release_ahead(c);
+    settle(c);
     plumb_status status = begin_loads(c, err);
     pthread_mutex_unlock(&c->lock);
     if (status != PLUMB_OK) plumb__expert_cache_abandon(c);
