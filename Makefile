@@ -47,6 +47,6 @@ install: build
 	cmake --install build --prefix $(PREFIX)
 
 clean:
-	rm -rf build build-debug build-sanitize build-fuzz build-clang build-werror build-aarch64
+	rm -rf build build-debug build-sanitize build-fuzz build-clang build-werror build-aarch64 build-tsan
 
 .PHONY: all build cpu demo test sanitize fuzz mutations install clean
