@@ -124,19 +124,22 @@ static plumb_status begin_loads(plumb_expert_cache *c, plumb_error *err) {
     for (; c->next_wanted < c->n_wanted; c->next_wanted++) {
         wanted_expert *w = &c->wanted[c->next_wanted];
         if (w->slot >= 0) continue;
-        plumb_status status = plumb__expert_load(c, w->key, true, &w->slot, err);
+        bool displaced;
+        plumb_status status = plumb__expert_load(c, w->key, true, &w->slot, &displaced, err);
         if (status != PLUMB_OK || w->slot < 0) return status;
         c->slot[w->slot]->requested = true;
         plumb__slot_pin(&c->table, w->slot);
         plumb__slot_use(&c->table, w->slot, w->rows);
+        if (displaced && c->sweeps) plumb__slot_pass(&c->table, w->slot);
     }
     for (; c->next_ahead < c->n_ahead && c->held_ahead < c->table.slots / 2; c->next_ahead++) {
         int64_t key = c->ahead[c->next_ahead], number = plumb__slot_find(&c->table, key);
         plumb_error ignored; /* it will be met again when the expert is needed */
-        bool is_here = number >= 0;
+        bool is_here = number >= 0, displaced = false;
         if (!is_here &&
-            (plumb__expert_load(c, key, false, &number, &ignored) != PLUMB_OK || number < 0))
+            (plumb__expert_load(c, key, false, &number, &displaced, &ignored) != PLUMB_OK || number < 0))
             return PLUMB_OK;
+        if (displaced && c->ahead_sweeps) plumb__slot_pass(&c->table, number);
         expert_slot *slot = c->slot[number];
         if (slot->ahead) continue;
         slot->guessed = !is_here;
@@ -152,7 +155,9 @@ void plumb__expert_go_on_warming(plumb_expert_cache *c) {
     while (c->next_warm < c->n_warm && c->warming < WARMING && c->table.used < c->table.slots) {
         int64_t key = c->warm[c->next_warm++], number;
         if (plumb__slot_find(&c->table, key) >= 0) continue;
-        if (plumb__expert_load(c, key, false, &number, &ignored) != PLUMB_OK || number < 0) {
+        bool displaced;
+        if (plumb__expert_load(c, key, false, &number, &displaced, &ignored) != PLUMB_OK ||
+            number < 0) {
             c->next_warm = c->n_warm;
             return;
         }
@@ -201,6 +206,7 @@ void plumb__expert_cache_read_ahead(plumb_expert_cache *c, int64_t layer, const 
     if (!ids) n = c->config->experts;
     for (int64_t i = 0; i < n; i++) c->ahead[i] = key_of(c, layer, ids ? ids[i] : i);
     c->n_ahead = n;
+    c->ahead_sweeps = plumb__slot_is_sweep(n, c->config->experts);
     (void)!begin_loads(c, &ignored);
     pthread_mutex_unlock(&c->lock);
 }
@@ -210,6 +216,7 @@ void plumb__expert_cache_read_ahead(plumb_expert_cache *c, int64_t layer, const 
 plumb_status plumb__expert_cache_request(plumb_expert_cache *c, int64_t layer, const int32_t *ids,
                                          const int32_t *rows, int64_t n, plumb_error *err) {
     pthread_mutex_lock(&c->lock);
+    c->sweeps = plumb__slot_is_sweep(n, c->config->experts);
     /* First hold on to what is here: nothing of it may give way to the rest. */
     for (int64_t i = 0; i < n; i++) {
         int64_t key = key_of(c, layer, ids[i]), number = plumb__slot_find(&c->table, key);
@@ -219,7 +226,9 @@ plumb_status plumb__expert_cache_request(plumb_expert_cache *c, int64_t layer, c
         if (number < 0) continue;
         c->slot[number]->requested = true;
         plumb__slot_pin(&c->table, number);
+        bool passing = c->sweeps && c->table.slot[number].passing; /* read ahead in this sweep */
         plumb__slot_use(&c->table, number, rows[i]);
+        if (passing) plumb__slot_pass(&c->table, number);
         if (c->slot[number]->loading) plumb__read_queue_urge(c->queue, &c->slot[number]->load);
     }
     c->n_wanted = n;

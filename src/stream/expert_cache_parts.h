@@ -47,6 +47,7 @@ struct plumb_expert_cache {
     int64_t slot_room, target; /* target: slots there should be */
     wanted_expert *wanted; /* [experts] the request at work */
     int64_t n_wanted, next_wanted, n_taken;
+    bool sweeps, ahead_sweeps; /* the request, what is read ahead: most of a layer */
     int64_t *out;         /* [experts] slots taken and not given back */
     int64_t n_out;
     int64_t *ahead;       /* [experts] keys to read ahead */
@@ -63,9 +64,9 @@ PLUMB_MUST_CHECK plumb_status plumb__expert_files_open(plumb_expert_cache *cache
 void plumb__expert_files_close(plumb_expert_cache *cache);
 
 /* Claims a slot for a key that is in none and starts reading it: *slot, or -1 when there is no room
- * now. */
+ * now.  *displaced: another key gave way. */
 PLUMB_MUST_CHECK plumb_status plumb__expert_load(plumb_expert_cache *cache, int64_t key, bool urgent,
-                                                 int64_t *slot, plumb_error *err);
+                                                 int64_t *slot, bool *displaced, plumb_error *err);
 /* Empties a slot that nobody pins: its expert failed to load. */
 void plumb__expert_drop_failed(plumb_expert_cache *cache, expert_slot *slot);
 void plumb__expert_unmap(plumb_expert_cache *cache, expert_slot *slot);

@@ -167,10 +167,12 @@ static void describe_load(plumb_expert_cache *c, expert_slot *slot) {
 /* A slot with memory for the key, or NULL when there is none now.  Where the system has no more memory,
  * there are as many slots as have some, and only what is urgent makes others give way for want of it;
  * without a single one *err tells. */
-static expert_slot *claim(plumb_expert_cache *c, int64_t key, bool urgent, plumb_error *err) {
+static expert_slot *claim(plumb_expert_cache *c, int64_t key, bool urgent, bool *displaced,
+                          plumb_error *err) {
     for (bool again = true; again && c->table.slots > 0; again = urgent) {
         int64_t evicted, number = plumb__slot_claim(&c->table, key, &evicted);
         if (number < 0) return NULL;
+        *displaced = evicted >= 0;
         expert_slot *slot = slot_at(c, number);
         if (slot && !slot->memory) slot->memory = plumb__slot_memory_take(c->memory);
         if (slot && slot->memory) return slot;
@@ -183,14 +185,15 @@ static expert_slot *claim(plumb_expert_cache *c, int64_t key, bool urgent, plumb
 }
 
 plumb_status plumb__expert_load(plumb_expert_cache *c, int64_t key, bool urgent, int64_t *number,
-                                plumb_error *err) {
+                                bool *displaced, plumb_error *err) {
     *number = -1;
+    *displaced = false;
     plumb_expert_layout layout;
     plumb_status status =
         plumb__expert_layout_find(c->checkpoint, key / c->config->experts, key % c->config->experts,
                                   c->alignment, &layout, err);
     if (status != PLUMB_OK) return status;
-    expert_slot *slot = claim(c, key, urgent, err);
+    expert_slot *slot = claim(c, key, urgent, displaced, err);
     if (!slot) return c->table.slots > 0 ? PLUMB_OK : PLUMB_ERROR_MEMORY;
     slot->layout = layout;
     slot->loading = true;

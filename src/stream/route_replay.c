@@ -36,7 +36,9 @@ static int64_t serve(cache *c, const plumb_route_group *group, int64_t experts) 
     for (int64_t m = 0; m < n_missing; m++) {
         int64_t i = c->missing[m];
         if (c->table.pinned == c->table.slots) let_go(c);
-        hold(c, plumb__slot_claim(&c->table, first + group->id[i], &gone), group->uses[i]);
+        int64_t slot = plumb__slot_claim(&c->table, first + group->id[i], &gone);
+        hold(c, slot, group->uses[i]);
+        if (gone >= 0 && plumb__slot_is_sweep(group->n, experts)) plumb__slot_pass(&c->table, slot);
     }
     let_go(c);
     return group->n - n_missing;

@@ -34,6 +34,7 @@ int64_t plumb__slot_find(const plumb_slot_table *table, int64_t key) { return ta
 /* Is a's turn to give way before b's? */
 static bool goes_first(const plumb_slot_table *t, const plumb_slot *a, const plumb_slot *b) {
     if (t->eviction == PLUMB_EVICT_OLDEST) return a->loaded < b->loaded;
+    if (a->passing != b->passing) return a->passing;
     if (t->eviction == PLUMB_EVICT_LRU) return a->last_use < b->last_use;
     /* age_a / (1 + uses_a) > age_b / (1 + uses_b), without dividing. */
     int64_t age_a = t->clock - a->last_use, age_b = t->clock - b->last_use;
@@ -72,7 +73,12 @@ void plumb__slot_use(plumb_slot_table *table, int64_t slot, int64_t uses) {
     uint32_t *held = &table->uses[table->slot[slot].key];
     *held = uses > (int64_t)(UINT32_MAX - *held) ? UINT32_MAX : *held + (uint32_t)uses;
     table->slot[slot].last_use = ++table->clock;
+    table->slot[slot].passing = false;
 }
+
+void plumb__slot_pass(plumb_slot_table *table, int64_t slot) { table->slot[slot].passing = true; }
+
+bool plumb__slot_is_sweep(int64_t n, int64_t experts) { return 2 * n > experts; }
 
 void plumb__slot_pin(plumb_slot_table *table, int64_t slot) {
     if (table->slot[slot].pins++ == 0) table->pinned++;

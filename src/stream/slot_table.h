@@ -21,6 +21,7 @@ typedef struct plumb_slot {
     int64_t last_use; /* clock of its last use; of its load until it is used */
     int64_t loaded;   /* clock of its load */
     int32_t pins;     /* > 0: must not give way */
+    bool passing;     /* the first to give way, see plumb__slot_pass */
 } plumb_slot;
 
 typedef struct plumb_slot_table {
@@ -49,6 +50,12 @@ int64_t plumb__slot_find(const plumb_slot_table *table, int64_t key);
 int64_t plumb__slot_claim(plumb_slot_table *table, int64_t key, int64_t *evicted);
 /* The key was used by `uses` rows of activations. */
 void plumb__slot_use(plumb_slot_table *table, int64_t slot, int64_t uses);
+/* The key came with a sweep through most of a layer and displaced another: until its next use it gives way
+ * before all others, ring apart.  So a sweep larger than the cache goes through a few slots, and what it
+ * found in the others is there for the next sweep and for the tokens after it. */
+void plumb__slot_pass(plumb_slot_table *table, int64_t slot);
+/* Do n of a layer's experts make a sweep? */
+bool plumb__slot_is_sweep(int64_t n, int64_t experts);
 void plumb__slot_pin(plumb_slot_table *table, int64_t slot);
 void plumb__slot_unpin(plumb_slot_table *table, int64_t slot);
 /* Empties an unpinned slot. */

@@ -240,8 +240,32 @@ static void order_of_eviction(void) {
     }
 }
 
+/* A sweep through all layers goes through few slots once the others are full: what it found room for is
+ * there for the next sweep, with and without reading ahead. */
+static void sweeps_pass(void) {
+    enum { SLOTS = 26 }; /* three layers, and two experts more */
+    for (int ahead = 0; ahead < 2; ahead++) {
+        fixture f = open_scripted(SLOTS, PLUMB_EVICT_LRU, DEPTH);
+        for (int sweep = 0; sweep < 2; sweep++)
+            for (int64_t layer = 0; layer < f.layers; layer++) {
+                if (ahead) plumb__expert_cache_read_ahead(f.cache, layer, NULL, 0);
+                use(&f, layer, all, 8);
+            }
+        /* The second found the two whole layers that the first did not need the slots of. */
+        T_CHECK(stats_of(&f).hits >= (ahead ? 8 : 16), "%" PRId64 " hits, ahead %d",
+                stats_of(&f).hits, ahead);
+        for (int32_t id = 0; id < 8; id++) T_CHECK(holds(&f, 1, id), "expert %d", (int)id);
+        /* One token's few experts stay when the next sweep comes. */
+        use(&f, 5, all, 2);
+        for (int64_t layer = 0; layer < 5; layer++) use(&f, layer, all, 8);
+        T_CHECK(holds(&f, 5, 0) && holds(&f, 5, 1), "ahead %d: a sweep displaced what is used", ahead);
+        close_fixture(&f);
+    }
+}
+
 T_MAIN({"every_size", every_size}, {"hits_before_misses", hits_before_misses},
        {"taken_experts_stay", taken_experts_stay}, {"read_ahead_is_counted", read_ahead_is_counted},
        {"wrong_guesses_are_given_up", wrong_guesses_are_given_up},
        {"slots_come_and_go", slots_come_and_go}, {"warm_start", warm_start},
-       {"close_while_warming", close_while_warming}, {"order_of_eviction", order_of_eviction})
+       {"close_while_warming", close_while_warming}, {"order_of_eviction", order_of_eviction},
+       {"sweeps_pass", sweeps_pass})

@@ -49,12 +49,14 @@ class Cache:
     def __init__(self, size, by_use):
         self.slots, self.by_use = [None] * size, by_use
         self.last, self.uses, self.pinned, self.clock = {}, {}, set(), 0
+        self.passing = set()
 
     def hold(self, key, rows):
         self.clock += 1
         self.last[key] = self.clock
         self.uses[key] = self.uses.get(key, 0) + rows
         self.pinned.add(key)
+        self.passing.discard(key)
 
     def weight(self, key):
         """What gives way has the largest."""
@@ -68,9 +70,13 @@ class Cache:
             place = self.slots.index(None)
         else:
             free = [i for i, held in enumerate(self.slots) if held not in self.pinned]
-            place = max(free, key=lambda i: (self.weight(self.slots[i]), -i))
+            place = max(free, key=lambda i: (self.slots[i] in self.passing,
+                                             self.weight(self.slots[i]), -i))
+        displaced = self.slots[place] is not None
+        self.passing.discard(self.slots[place])
         self.slots[place] = key
         self.clock += 1  # a load counts as well
+        return displaced
 
     def serve(self, layer, counts):
         missing = []
@@ -80,8 +86,10 @@ class Cache:
             else:
                 missing.append(expert)
         for expert in missing:
-            self.load((layer, expert))
+            displaced = self.load((layer, expert))
             self.hold((layer, expert), counts[expert])
+            if displaced and 2 * len(counts) > EXPERTS:  # a sweep only passes through
+                self.passing.add((layer, expert))
         self.pinned.clear()
         return len(counts) - len(missing)
 

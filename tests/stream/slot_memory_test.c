@@ -13,14 +13,22 @@ typedef struct ledger {
     plumb_reader base;
     pthread_mutex_t lock;
     void *known[MOST];
-    int n, faults;
+    int n, added, faults;
+    bool hold;    /* add_memory waits */
+    bool waiting; /* it does */
+    pthread_cond_t changed;
 } ledger;
 
 static void add_memory(plumb_reader *reader, void *memory, int64_t bytes) {
     ledger *l = (ledger *)reader;
     pthread_mutex_lock(&l->lock);
+    l->waiting = l->hold;
+    pthread_cond_broadcast(&l->changed);
+    while (l->hold) pthread_cond_wait(&l->changed, &l->lock);
     l->faults += bytes != BYTES || l->n == MOST;
     if (l->n < MOST) l->known[l->n++] = memory;
+    l->added++;
+    pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -80,6 +88,28 @@ static void ahead_of_need(void) {
     T_CHECK(l.n == 0 && l.faults == 0, "%d pieces left, %d faults", l.n, l.faults);
 }
 
+/* The limit falls while a piece is being made: it is not kept. */
+static void one_too_many(void) {
+    ledger l = {.base = {.ops = &ledger_ops}, .lock = PTHREAD_MUTEX_INITIALIZER, .hold = true,
+                .changed = PTHREAD_COND_INITIALIZER};
+    plumb_slot_memory *m = NULL;
+    plumb_error err;
+    T_CHECK(plumb__slot_memory_open(&l.base, BYTES, AHEAD, &m, &err) == PLUMB_OK, "%s", err.found);
+    plumb__slot_memory_limit(m, 1);
+    pthread_mutex_lock(&l.lock);
+    while (!l.waiting) pthread_cond_wait(&l.changed, &l.lock);
+    pthread_mutex_unlock(&l.lock);
+    plumb__slot_memory_limit(m, 0);
+    pthread_mutex_lock(&l.lock);
+    l.hold = false;
+    pthread_cond_broadcast(&l.changed);
+    while (l.added == 0) pthread_cond_wait(&l.changed, &l.lock);
+    pthread_mutex_unlock(&l.lock);
+    T_CHECK(wait_for(&l, 0) == 0 && plumb__slot_memory_bytes(m) == 0, "%d pieces, limit 0", known(&l));
+    plumb__slot_memory_close(m);
+    T_CHECK(l.faults == 0, "%d faults", l.faults);
+}
+
 static void made_when_taken(void) {
     ledger l = {.base = {.ops = &ledger_ops}, .lock = PTHREAD_MUTEX_INITIALIZER};
     plumb_slot_memory *m = NULL;
@@ -107,5 +137,5 @@ static void no_memory(void) {
     plumb__slot_memory_close(m);
 }
 
-T_MAIN({"ahead_of_need", ahead_of_need}, {"made_when_taken", made_when_taken},
+T_MAIN({"ahead_of_need", ahead_of_need}, {"one_too_many", one_too_many}, {"made_when_taken", made_when_taken},
        {"no_memory", no_memory})

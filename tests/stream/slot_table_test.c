@@ -5,6 +5,7 @@
  *     A..Z   the same by ten rows
  *     +x -x  pin, unpin the slot of key x
  *     !x     drop key x
+ *     ~x     key x is only passing
  *     <      retire a slot        >N  grow to N slots
  *
  * `evicted` lists what claims displaced, `.` for an empty slot, `?` for a claim that was refused;
@@ -72,6 +73,7 @@ static void run(const script *s) {
         else if (*c == '<') evicted[n++] = retire(&t);
         else if (*c == '+') plumb__slot_pin(&t, plumb__slot_find(&t, *++c - 'a'));
         else if (*c == '-') plumb__slot_unpin(&t, plumb__slot_find(&t, *++c - 'a'));
+        else if (*c == '~') plumb__slot_pass(&t, plumb__slot_find(&t, *++c - 'a'));
         else if (*c == '!') plumb__slot_drop(&t, plumb__slot_find(&t, *++c - 'a'));
         else if (*c == '>') T_CHECK(plumb__slot_table_grow(&t, *++c - '0', &err) == PLUMB_OK, "%s: %s", err.field, err.found);
         check_table(&t, s->steps);
@@ -131,6 +133,21 @@ static void ring(void) {
     RUN_ALL(scripts);
 }
 
+static void passing(void) {
+    static const script scripts[] = {
+        {PLUMB_EVICT_LRU, 3, "abc~cd", "...c", "abd"},       /* though it was used last */
+        {PLUMB_EVICT_LRU, 3, "abc~cd~de", "...cd", "abe"},   /* a sweep goes through one slot */
+        {PLUMB_EVICT_LRU, 3, "abc~ccd", "...a", "bcd"},      /* used since */
+        {PLUMB_EVICT_LRU, 3, "abc~b~cd", "...b", "acd"},     /* two: the older */
+        {PLUMB_EVICT_LRU, 3, "abc~c+cd", "...a", "bcd"},     /* pinned */
+        {PLUMB_EVICT_LRU, 3, "abc~c!cdef", "....ab", "def"}, /* dropped: the slot is as any other */
+        {PLUMB_EVICT_AGE_OVER_USE, 3, "abC~cd", "...c", "abd"},
+        {PLUMB_EVICT_OLDEST, 3, "abc~cd", "...a", "bcd"},    /* a ring goes round */
+    };
+    RUN_ALL(scripts);
+    T_CHECK(!plumb__slot_is_sweep(6, 12) && plumb__slot_is_sweep(7, 12), "%s", "more than half");
+}
+
 static void pins(void) {
     static const script scripts[] = {
         {PLUMB_EVICT_LRU, 3, "abc+ad", "...b", "acd"},
@@ -175,5 +192,5 @@ static void counts(void) {
     plumb__slot_table_free(&t);
 }
 
-T_MAIN({"lru", lru}, {"age_over_use", age_over_use}, {"ring", ring}, {"pins", pins},
+T_MAIN({"lru", lru}, {"age_over_use", age_over_use}, {"ring", ring}, {"passing", passing}, {"pins", pins},
        {"drop_and_size", drop_and_size}, {"counts", counts})
