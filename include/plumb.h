@@ -89,7 +89,8 @@ typedef struct plumb_model_options {
      * budget that also pays for dense weights, sessions and working memory (docs/streaming.md). */
     bool streaming;
     int64_t memory_bytes;   /* the budget; 0: what this machine can spare */
-    int64_t cache_experts;  /* exactly so many experts in memory, whatever the budget; 0: what fits */
+    int64_t cache_experts;  /* so many experts in memory, fewer when the system runs short; the budget must
+                             * have room for them; 0: what fits */
     bool layer_buffers;     /* keep no expert for later: buffers for a layer and the next */
     bool no_read_ahead;     /* do not read the next layer's likely experts ahead */
     const char *hot_list;   /* file of the experts used most: read first at opening, where it exists,
@@ -120,7 +121,7 @@ void plumb_model_get_info(const plumb_model *model, plumb_model_info *info);
 /* What streaming has done since the model was opened; a request's share is a difference of two. */
 typedef struct plumb_stream_stats {
     int64_t expert_slots, experts_held, expert_bytes; /* now: slots, those in use, bytes of one */
-    int64_t hits, misses;        /* experts asked for that were in memory, that were not */
+    int64_t hits, misses;        /* experts asked for that were in memory, that had to be read */
     int64_t bytes_read;          /* of experts */
     double read_seconds;         /* while a read was waited for */
     int64_t read_bytes;          /* that came in that time: their quotient is the speed of the drive */

@@ -86,14 +86,26 @@ static int64_t container_limit(void) {
     return limit >= 0 ? limit : number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", "");
 }
 
+static int64_t less_files(int64_t used, const char *statistics, const char *active,
+                          const char *inactive) {
+    int64_t a = number_in(statistics, active), i = number_in(statistics, inactive);
+    int64_t files = (a > 0 ? a : 0) + (i > 0 ? i : 0);
+    return used < 0 || files > used ? used : used - files;
+}
+
+/* Without the file caches, which give way to whoever needs memory. */
 static int64_t container_use(void) {
-    int64_t used = number_in("/sys/fs/cgroup/memory.current", "");
-    return used >= 0 ? used : number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes", "");
+    int64_t used = less_files(number_in("/sys/fs/cgroup/memory.current", ""),
+                              "/sys/fs/cgroup/memory.stat", "\nactive_file ", "\ninactive_file ");
+    if (used >= 0) return used;
+    return less_files(number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes", ""),
+                      "/sys/fs/cgroup/memory/memory.stat", "total_active_file ",
+                      "total_inactive_file ");
 }
 
 int64_t plumb__machine_available_bytes(void) {
     int64_t available = number_in("/proc/meminfo", "MemAvailable:");
-    if (available < 0) return 0;
+    if (available < 0) return -1;
     available *= 1024;
     int64_t limit = container_limit(), used = container_use();
     if (limit < 0 || used < 0) return available;
@@ -103,7 +115,7 @@ int64_t plumb__machine_available_bytes(void) {
 #else
 static int64_t container_limit(void) { return -1; }
 
-int64_t plumb__machine_available_bytes(void) { return 0; }
+int64_t plumb__machine_available_bytes(void) { return -1; }
 #endif
 
 int64_t plumb__machine_memory_bytes(void) {

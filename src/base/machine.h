@@ -13,7 +13,7 @@ bool plumb__machine_has_avx512(void);      /* F, BW, DQ, VL and VNNI */
 bool plumb__machine_has_avx512_bf16(void); /* those and BF16 */
 int plumb__machine_cores(void);            /* that this process may use */
 int64_t plumb__machine_memory_bytes(void); /* that this process may have; 0 when unknown */
-/* What could be allocated now without anything else being pushed out but file caches; 0: unknown. */
+/* What could be allocated now without anything else being pushed out but file caches; -1: unknown. */
 int64_t plumb__machine_available_bytes(void);
 int64_t plumb__machine_peak_bytes(void); /* most memory this process has had */
 

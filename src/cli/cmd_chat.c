@@ -260,6 +260,5 @@ int cli_run_chat(const cli_options *options) {
     cli_line_input_close(t.input);
     cli_conversation_destroy(t.chat.conversation);
     free(t.message);
-    cli_runtime_close(&t.chat.runtime);
-    return status;
+    return cli_runtime_close(&t.chat.runtime, status);
 }

@@ -103,6 +103,5 @@ int cli_run_complete(const cli_options *options) {
     }
     plumb_tokens_free(&tokens);
     cli_shown_text_close(&c.shown);
-    cli_runtime_close(&c.runtime);
-    return status;
+    return cli_runtime_close(&c.runtime, status);
 }

@@ -131,6 +131,5 @@ int cli_run_logits(const cli_options *options) {
     XXH3_freeState(r.hash);
     free(r.row);
     plumb_tokens_free(&tokens);
-    cli_runtime_close(&runtime);
-    return status;
+    return cli_runtime_close(&runtime, status);
 }

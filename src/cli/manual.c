@@ -38,6 +38,8 @@ static void print_exit_status(void) {
 static void print_environment(void) {
     cli_print(".SH ENVIRONMENT\n"
               ".TP\n.B HF_HOME\nwhere the Hugging Face cache is (default ~/.cache/huggingface)\n"
+              ".TP\n.B XDG_CACHE_HOME\nwhere plumb/ keeps, for each streamed model, the experts that were used most "
+              "(default ~/.cache)\n"
               ".TP\n.B NO_COLOR\nif set, nothing is dimmed\n"
               ".TP\n.B PLUMB_CPU\nportable, avx2, avx512, avx512_bf16 or neon: the kernels to use; "
               "never changes a result\n");

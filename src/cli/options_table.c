@@ -28,7 +28,8 @@ const cli_option cli_option_rows[] = {
      .help = "threads that compute (default: one per core); never changes a result"},
     {.name = "prefill-chunk", .alias = "--chunk", .value = "N", .kind = CLI_INTEGER,
      .field = FIELD(chunk), .low = 1, .high = INT64_C(1) << 20, .commands = EVALUATES,
-     .help = "most tokens evaluated at once; never changes a result"},
+     .help = "most tokens evaluated at once (default: 256, streaming 256 to 8192 by memory); never "
+             "changes a result"},
     {.name = "cpu", .kind = CLI_FLAG, .field = FIELD(cpu), .commands = EVALUATES,
      .help = "compute on the CPU, the only backend of this build"},
 

@@ -73,7 +73,6 @@ static plumb_status open_all(cli_runtime *runtime, bool wants_text, plumb_error 
         .threads = (int)options->threads, .log = cli_log, .log_user = (void *)options};
     status = cli_streaming_prepare(options, path, &runtime->streaming, &model_options, err);
     if (status == PLUMB_OK) status = plumb_model_open(path, &model_options, &runtime->model, err);
-    if (status == PLUMB_OK) status = cli_streaming_begin(&runtime->streaming, runtime->model, err);
     if (status != PLUMB_OK) return status;
     plumb_model_get_info(runtime->model, &runtime->info);
     status = check_bias(runtime, err);
@@ -83,7 +82,9 @@ static plumb_status open_all(cli_runtime *runtime, bool wants_text, plumb_error 
                                                    .chunk = options->chunk,
                                                    .progress = on_progress,
                                                    .progress_user = &runtime->progress};
-    return plumb_session_create(runtime->model, &session_options, &runtime->session, err);
+    status = plumb_session_create(runtime->model, &session_options, &runtime->session, err);
+    if (status == PLUMB_OK) status = cli_streaming_begin(&runtime->streaming, runtime->model, err);
+    return status;
 }
 
 int cli_runtime_open(const cli_options *options, bool wants_text, cli_runtime *runtime) {
@@ -91,21 +92,21 @@ int cli_runtime_open(const cli_options *options, bool wants_text, cli_runtime *r
     runtime->progress.wanted = !options->quiet && isatty(STDERR_FILENO);
     plumb_error err = {0};
     if (open_all(runtime, wants_text, &err) != PLUMB_OK) {
-        cli_runtime_close(runtime);
-        return cli_report(options, &err);
+        return cli_runtime_close(runtime, cli_report(options, &err));
     }
     cli_interrupt_catch();
     return CLI_OK;
 }
 
-void cli_runtime_close(cli_runtime *runtime) {
+int cli_runtime_close(cli_runtime *runtime, int status) {
     plumb_session_destroy(runtime->session);
     plumb_model_close(runtime->model);
-    cli_streaming_end(&runtime->streaming);
+    status = cli_streaming_end(&runtime->streaming, status);
     plumb_text_close(runtime->text);
     runtime->session = NULL;
     runtime->model = NULL;
     runtime->text = NULL;
+    return status;
 }
 
 /* ---- Generation ---- */

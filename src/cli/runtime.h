@@ -25,7 +25,8 @@ typedef struct cli_runtime {
 
 /* Opens all of it and catches Ctrl-C.  Reports a failure itself and returns the exit status. */
 int cli_runtime_open(const cli_options *options, bool wants_text, cli_runtime *runtime);
-void cli_runtime_close(cli_runtime *runtime);
+/* Closes all of it and returns the exit status: `status`, unless a route trace cannot be written. */
+int cli_runtime_close(cli_runtime *runtime, int status);
 
 double cli_seconds(void); /* monotonic */
 void cli_progress_clear(cli_progress *progress); /* takes its line off the terminal */

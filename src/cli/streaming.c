@@ -1,9 +1,9 @@
 #include "cli/streaming.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/output.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,26 +13,24 @@
  * $XDG_CACHE_HOME/plumb/HASH.hot, or ~/.cache/plumb: the hash is of the model's config and index, so
  * that a copy or another path to it finds the same list. */
 
-static bool make_folder(char *path) {
+/* The folder of a file; where it cannot be made, the file will not be written. */
+static void make_folder(char *path) {
     for (char *at = path + 1; (at = strchr(at, '/')) != NULL; at++) {
         *at = '\0';
-        bool made = mkdir(path, 0777) == 0 || errno == EEXIST;
+        (void)mkdir(path, 0777);
         *at = '/';
-        if (!made) return false;
     }
-    return true;
 }
 
 static void add_file(XXH3_state_t *hash, const char *folder, const char *name) {
-    char path[CLI_PATH_SIZE];
-    char *bytes;
-    size_t size;
-    plumb_error ignored; /* a model may have no index */
+    char path[CLI_PATH_SIZE], *text;
+    int64_t size;
+    plumb_error ignored; /* a model may have no index, and opening it will say what is wrong */
     int length = snprintf(path, sizeof path, "%s/%s", folder, name);
     if (length < 0 || (size_t)length >= sizeof path) return;
-    if (cli_read_file(path, &bytes, &size, &ignored) != PLUMB_OK) return;
-    XXH3_64bits_update(hash, bytes, size);
-    free(bytes);
+    if (plumb__file_load(path, CLI_MOST_INPUT_BYTES, &text, &size, &ignored) != PLUMB_OK) return;
+    XXH3_64bits_update(hash, text, (size_t)size);
+    free(text);
 }
 
 /* "" when there is no place for it. */
@@ -45,11 +43,13 @@ static void find_hot_list(const cli_options *options, const char *model, char *p
     add_file(hash, model, "model.safetensors.index.json");
     unsigned long long key = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);
-    const char *root = options->cache_home ? options->cache_home : options->home;
+    /* A relative path means nothing, by the XDG base directory specification. */
+    bool xdg = options->cache_home != NULL && options->cache_home[0] == '/';
+    const char *root = xdg ? options->cache_home : options->home;
     if (root == NULL) return;
     int length = snprintf(path, CLI_PATH_SIZE, "%s%s/plumb/%016llx.hot", root,
-                          options->cache_home ? "" : "/.cache", key);
-    if (length < 0 || length >= CLI_PATH_SIZE || !make_folder(path)) path[0] = '\0';
+                          xdg ? "" : "/.cache", key);
+    if (length < 0 || length >= CLI_PATH_SIZE) path[0] = '\0';
 }
 
 /* ---- Options ---------------------------------------------------------------------------------- */
@@ -83,9 +83,10 @@ plumb_status cli_streaming_prepare(const cli_options *options, const char *model
 }
 
 plumb_status cli_streaming_begin(cli_streaming *s, plumb_model *model, plumb_error *err) {
-    if (s->options->trace_routes == NULL) return PLUMB_OK;
     plumb_model_info info;
     plumb_model_get_info(model, &info);
+    if (info.streaming && s->hot_list[0] != '\0') make_folder(s->hot_list);
+    if (s->options->trace_routes == NULL) return PLUMB_OK;
     s->shape = (plumb_route_shape){info.layers, info.experts, info.experts_per_token};
     plumb_status status = cli_new_file_open(s->options->trace_routes, &s->routes, err);
     if (status == PLUMB_OK)
@@ -93,12 +94,15 @@ plumb_status cli_streaming_begin(cli_streaming *s, plumb_model *model, plumb_err
     return status;
 }
 
-void cli_streaming_end(cli_streaming *s) {
-    if (s->routes.stream == NULL) return;
-    plumb_status status = s->routes_err.status;
-    if (status == PLUMB_OK) status = cli_new_file_commit(&s->routes, &s->routes_err);
-    if (status != PLUMB_OK) (void)cli_report(s->options, &s->routes_err);
+int cli_streaming_end(cli_streaming *s, int status) {
+    if (s->routes.stream == NULL || status != CLI_OK) {
+        cli_new_file_abandon(&s->routes);
+        return status;
+    }
+    plumb_status written = s->routes_err.status;
+    if (written == PLUMB_OK) written = cli_new_file_commit(&s->routes, &s->routes_err);
     cli_new_file_abandon(&s->routes);
+    return written == PLUMB_OK ? CLI_OK : cli_report(s->options, &s->routes_err);
 }
 
 /* ---- Figures ---------------------------------------------------------------------------------- */

@@ -28,7 +28,8 @@ PLUMB_MUST_CHECK plumb_status cli_streaming_begin(cli_streaming *streaming, plum
 /* Figures since the last call, or since the model was opened, as one line; "" when the model does not
  * stream. */
 void cli_streaming_describe(cli_streaming *streaming, plumb_model *model, char *line, size_t size);
-/* The trace appears under its name; a fault is reported as a warning. */
-void cli_streaming_end(cli_streaming *streaming);
+/* After a command that ended well the trace appears under its name, else there is none.  Returns the exit
+ * status: `status`, or that of a trace that could not be written, which is reported. */
+int cli_streaming_end(cli_streaming *streaming, int status);
 
 #endif

@@ -84,9 +84,14 @@ int64_t plumb__budget_chunk(plumb_model *model, int64_t context) {
 static int64_t slots_without_pressure(plumb_model *model, const plumb_expert_cache_stats *stats,
                                       int64_t slot_bytes) {
     int64_t available = model->available_memory();
-    if (available == 0) return INT64_MAX;
+    if (available < 0) return INT64_MAX;
     int64_t spare = available - plumb__machine_memory_bytes() / 32;
     return (stats->bytes + spare) / slot_bytes;
+}
+
+bool plumb__budget_wants_ring(const plumb_model *model, int64_t slots) {
+    const plumb_model_config *c = plumb__checkpoint_config(model->checkpoint);
+    return model->layer_buffers || slots < c->experts_per_token * c->layers;
 }
 
 void plumb__budget_apply(plumb_model *model, int64_t rows) {
@@ -101,10 +106,12 @@ void plumb__budget_apply(plumb_model *model, int64_t rows) {
         int64_t others = model->network.weights.bytes + model->session_bytes +
                          plumb__workspace_bytes(&model->network, held);
         slots = (model->memory_bytes - others) / slot_bytes;
-        if (model->layer_buffers) slots = least(slots, 2 * c->experts);
     }
+    if (model->layer_buffers) slots = least(slots, 2 * c->experts);
     slots = least(slots, slots_without_pressure(model, &stats, slot_bytes));
-    if (model->cache_experts == 0) slots = most(slots, plumb__budget_least_slots(c));
-    bool ring = model->layer_buffers || slots < c->experts_per_token * c->layers;
+    int64_t fewest = plumb__budget_least_slots(c);
+    if (model->cache_experts > 0) fewest = least(fewest, model->cache_experts);
+    slots = most(slots, fewest);
+    bool ring = plumb__budget_wants_ring(model, slots);
     plumb__expert_cache_set_slots(cache, slots, ring ? PLUMB_EVICT_OLDEST : model->eviction);
 }

@@ -13,7 +13,8 @@ int64_t plumb__budget_dense_bytes(const plumb_checkpoint *checkpoint);
 /* Fewest experts that are worth running with: two tokens' worth of a layer. */
 int64_t plumb__budget_least_slots(const plumb_model_config *config);
 
-/* Refuses, with the numbers, a budget that cannot hold the weights and plumb__budget_least_slots: before
+/* Refuses, with the numbers, a budget that cannot hold the weights and cache_experts, or else
+ * plumb__budget_least_slots: before
  * they are loaded by their size in the files, afterwards by what they take. */
 PLUMB_MUST_CHECK plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *err);
 /* The same for one more session of `context` positions evaluated by `chunk` rows. */
@@ -23,7 +24,10 @@ PLUMB_MUST_CHECK plumb_status plumb__budget_check_session(plumb_model *model, in
  * `context` positions leave: a larger budget never chooses one that it cannot pay for. */
 int64_t plumb__budget_chunk(plumb_model *model, int64_t context);
 
-/* Gives the experts what `rows` rows leave them now.  Called before every batch. */
+/* Are so many slots layer buffers, which keep nothing from one token to the next? */
+bool plumb__budget_wants_ring(const plumb_model *model, int64_t slots);
+
+/* Gives the experts what `rows` rows leave them now.  Called before every batch, and when the budget changes. */
 void plumb__budget_apply(plumb_model *model, int64_t rows);
 
 #endif

@@ -10,6 +10,7 @@
 #include "text/token_map.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 static void log_line(const plumb_model_options *options, plumb_log_level level, const char *line) {
     if (options->log) options->log(options->log_user, level, line);
@@ -17,14 +18,14 @@ static void log_line(const plumb_model_options *options, plumb_log_level level, 
 
 /* ---- Streaming or not ------------------------------------------------------------------------- */
 
-/* Without streaming all experts end up in memory.  What does not fit is streamed. */
+/* Without streaming all experts end up in memory.  What leaves nothing to others is streamed. */
 static bool fits(const plumb_checkpoint *checkpoint) {
-    int64_t needed = plumb__budget_dense_bytes(checkpoint), memory = plumb__machine_memory_bytes();
+    int64_t needed = plumb__budget_dense_bytes(checkpoint);
     for (int64_t i = 0; i < plumb__checkpoint_count(checkpoint); i++) {
         const plumb_tensor *t = plumb__checkpoint_tensor(checkpoint, i);
         if (t->tensor_class == PLUMB_CLASS_EXPERT) needed += t->bytes;
     }
-    return memory == 0 || needed <= memory;
+    return plumb__machine_memory_bytes() == 0 || needed <= plumb__budget_default();
 }
 
 static plumb_status choose_streaming(plumb_model *model, const plumb_model_options *options,
@@ -55,43 +56,53 @@ static plumb_status open_source(plumb_model *model, const plumb_model_options *o
     return plumb__source_open(model->checkpoint, &source, &model->source, err);
 }
 
+static bool uses_ring(plumb_model *model) {
+    plumb_expert_cache_stats stats;
+    plumb__expert_cache_get_stats(plumb__source_cache(model->source), &stats);
+    return plumb__budget_wants_ring(model, stats.slots);
+}
+
 static void log_streaming(plumb_model *model, const plumb_model_options *options) {
     plumb_expert_cache *cache = plumb__source_cache(model->source);
     plumb_expert_cache_stats stats;
     plumb__expert_cache_get_stats(cache, &stats);
     const plumb_model_config *c = model->network.config;
-    bool ring = model->layer_buffers || stats.slots < c->experts_per_token * c->layers;
     log_line(options, PLUMB_LOG_INFO,
              plumb__format("streaming: %.1f GB for dense weights, room for %lld of %lld experts "
                            "(%.1f GB), %s",
                            (double)model->network.weights.bytes / 1e9, (long long)stats.slots,
                            (long long)(c->layers * c->experts),
                            (double)(stats.slots * plumb__expert_cache_slot_bytes(cache)) / 1e9,
-                           ring ? "as layer buffers" : "as a cache").s);
+                           uses_ring(model) ? "as layer buffers" : "as a cache").s);
 }
 
 /* ---- Hot experts ------------------------------------------------------------------------------ */
 
+/* A file that is there and is no hot list of this model is somebody's: it is left alone. */
 static void read_hot_list(plumb_model *model, const plumb_model_options *options) {
     const plumb_model_config *c = model->network.config;
     size_t n = (size_t)(c->layers * c->experts);
-    plumb_error err;
-    model->hot_list = strdup(options->hot_list);
-    model->earlier_uses = calloc(n, sizeof *model->earlier_uses);
+    plumb_error err = {0};
     int32_t *keys = malloc(n * sizeof *keys);
-    if (model->hot_list && model->earlier_uses && keys) {
-        plumb_status status =
-            plumb__hot_list_read(model->hot_list, c, model->earlier_uses, &err);
-        if (status == PLUMB_OK && !options->cold) {
-            plumb__expert_cache_warm(plumb__source_cache(model->source), keys,
-                                     plumb__hot_list_keys(c, model->earlier_uses, keys));
-        } else if (status == PLUMB_ERROR_FORMAT) {
-            char line[1024];
-            plumb_error_line(&err, line, sizeof line);
-            log_line(options, PLUMB_LOG_WARNING, line);
-        }
+    uint32_t *uses = calloc(n, sizeof *uses);
+    char *path = strdup(options->hot_list);
+    bool good = keys && uses && path;
+    bool exists = access(options->hot_list, F_OK) == 0;
+    if (good && exists && plumb__hot_list_read(path, c, uses, &err) != PLUMB_OK) {
+        char line[1024];
+        plumb_error_line(&err, line, sizeof line);
+        log_line(options, PLUMB_LOG_WARNING, line);
+        good = false;
     }
+    plumb_expert_cache *cache = plumb__source_cache(model->source);
+    if (good && !options->cold && !uses_ring(model))
+        plumb__expert_cache_warm(cache, keys, plumb__hot_list_keys(c, uses, keys));
     free(keys);
+    model->hot_list = good ? path : NULL;
+    model->earlier_uses = good ? uses : NULL;
+    if (good) return;
+    free(path);
+    free(uses);
 }
 
 /* A list that cannot be written is only missed by the next start. */
@@ -102,11 +113,13 @@ static void write_hot_list(plumb_model *model) {
     plumb_error ignored;
     if (!uses) return;
     plumb__expert_cache_uses(plumb__source_cache(model->source), uses);
+    bool used = false; /* a run that asked for nothing has nothing to say */
     for (int64_t i = 0; i < n; i++) {
         uint64_t sum = (uint64_t)uses[i] + model->earlier_uses[i] / 2;
+        used |= uses[i] > 0;
         uses[i] = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
     }
-    (void)!plumb__hot_list_write(model->hot_list, c, uses, &ignored);
+    if (used) (void)!plumb__hot_list_write(model->hot_list, c, uses, &ignored);
     free(uses);
 }
 

@@ -125,6 +125,14 @@ static plumb_status fly(disk_run *run, double seconds, plumb_disk_rate *rate, pl
     return status == PLUMB_OK && run->error != 0 ? report_fault(run, err) : status;
 }
 
+static bool holds_experts(const plumb_checkpoint *checkpoint, int64_t shard) {
+    for (int64_t i = 0; i < plumb__checkpoint_count(checkpoint); i++) {
+        const plumb_tensor *t = plumb__checkpoint_tensor(checkpoint, i);
+        if (t->shard == shard && t->tensor_class == PLUMB_CLASS_EXPERT) return true;
+    }
+    return false;
+}
+
 static plumb_status open_shards(disk_run *run, plumb_disk_rate *rate, plumb_error *err) {
     run->shards = plumb__checkpoint_shards(run->checkpoint);
     run->fd = malloc((size_t)run->shards * sizeof *run->fd);
@@ -141,7 +149,7 @@ static plumb_status open_shards(disk_run *run, plumb_disk_rate *rate, plumb_erro
         rate->uncached &= uncached;
         enum { BLOCK = 512 }; /* of st_blocks */
         struct stat file;
-        if (fstat(run->fd[i], &file) == 0)
+        if (holds_experts(run->checkpoint, i) && fstat(run->fd[i], &file) == 0)
             rate->holes |= (int64_t)file.st_blocks * BLOCK < file.st_size / 2;
     }
     return status;
@@ -151,7 +159,10 @@ static plumb_status open_queue(disk_run *run, plumb_disk_rate *rate, plumb_error
     plumb_reader *reader = NULL;
     plumb_status status = plumb__reader_open(PLUMB_READER_BEST, READS, &reader, rate->reader,
                                              sizeof rate->reader, err);
-    if (status == PLUMB_OK) status = plumb__read_queue_open(reader, PIECE_BYTES, &run->queue, err);
+    if (status == PLUMB_OK) {
+        status = plumb__read_queue_open(reader, PIECE_BYTES, &run->queue, err);
+        if (status != PLUMB_OK) reader->ops->close(reader);
+    }
     run->slot_bytes =
         plumb__expert_layout_bytes(plumb__checkpoint_config(run->checkpoint), PLUMB_READ_ALIGNMENT);
     for (int i = 0; i < IN_FLIGHT && status == PLUMB_OK; i++) {

@@ -137,7 +137,7 @@ int64_t plumb__model_work_bytes(const plumb_model_config *c, int64_t rows) {
     /* Bytes of a value: an activation, and one quantised in the widest layout of a backend, digits
      * and scales. */
     const int64_t act = sizeof(plumb_act), f32 = sizeof(float), i32 = sizeof(int32_t);
-    const int64_t quantized = 5;
+    const int64_t quantized = 14;
     int64_t slots = c->experts_per_token + 1, columns = (c->engram_ngram - 1) * c->engram_heads;
     int64_t engram = columns * c->engram_dim, grouped = c->o_groups * c->o_rank;
     int64_t stream =

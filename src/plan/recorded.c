@@ -45,6 +45,16 @@ static plumb_status check(const char *path, const plumb_model_sizes *sizes,
     return PLUMB_OK;
 }
 
+/* Of the first line, before caches of that shape are made. */
+static plumb_status check_shape(const char *path, const plumb_model_sizes *sizes, plumb_error *err) {
+    plumb_route_trace *trace;
+    plumb_status status = plumb__route_trace_open(path, &trace, err);
+    if (status != PLUMB_OK) return status;
+    status = check(path, sizes, plumb__route_trace_shape(trace), 1, err);
+    plumb__route_trace_close(trace);
+    return status;
+}
+
 plumb_status plumb__recorded_open(const char *path, const plumb_model_sizes *sizes,
                                   const plumb_budget *budget, plumb_recorded *recorded,
                                   plumb_error *err) {
@@ -56,7 +66,8 @@ plumb_status plumb__recorded_open(const char *path, const plumb_model_sizes *siz
             (plumb_replay){.slots = replays[i].slots, .eviction = PLUMB_EVICT_AGE_OVER_USE};
     }
     plumb_route_shape shape;
-    plumb_status status = plumb__route_replay(path, &shape, replays, 2 * n, err);
+    plumb_status status = check_shape(path, sizes, err);
+    if (status == PLUMB_OK) status = plumb__route_replay(path, &shape, replays, 2 * n, err);
     if (status == PLUMB_OK) status = check(path, sizes, &shape, replays[0].decode.batches, err);
     if (status != PLUMB_OK) return status;
     plumb_recorded found = {.n = n, .better = PLUMB_EVICT_LRU};

@@ -107,7 +107,7 @@ int plumb__speed_plan_changes(const plumb_model_sizes *sizes, const plumb_budget
     int n = 0;
     for (int i = 0; i < PLUMB_CHANGES; i++) {
         plumb_change change = wanted[i];
-        if (change.value <= 0) continue;
+        if (change.value <= 0 || change.value >= (double)INT64_MAX) continue;
         plumb_budget_request asked = *request;
         plumb_rates given = *rates;
         asked.context = b->context;

@@ -355,8 +355,8 @@ static plumb_status check_read(const plumb_engram_rows *rows, const row_request 
     plumb_status status = PLUMB_OK;
     if (request->n_missing == 0) return status;
     for (int i = 0; i < request->table->n_parts && status == PLUMB_OK; i++)
-        status = plumb__checkpoint_read(rows->checkpoint, request->table->part[i].tensor, 0, 0,
-                                        NULL, err);
+        status = plumb__checkpoint_check_unchanged(rows->checkpoint,
+                                                   request->table->part[i].tensor, err);
     for (int64_t m = 0; m < request->n_missing; m++)
         for (int i = 0; i < request->table->n_parts && status == PLUMB_OK; i++) {
             const row_part *part = &request->table->part[i];

@@ -6,9 +6,9 @@
  * gigabytes, and only many reads at once make a drive give them quickly.  A row that a batch asks
  * for twice is read once, and one that was read lately comes out of a small cache.
  *
- * Reads are buffered and without read-ahead: at a few hundred bytes that is faster than direct ones
- * (routing.md section 11).  Every row is checked for NaN when it is collected, and the files for not
- * having changed since the checkpoint was opened. */
+ * Reads are buffered and without read-ahead: at a few hundred bytes that is faster than direct
+ * ones.  Every row is checked for NaN when it is collected, and the files for not having changed
+ * since the checkpoint was opened. */
 #ifndef PLUMB_STREAM_ENGRAM_ROWS_H
 #define PLUMB_STREAM_ENGRAM_ROWS_H
 

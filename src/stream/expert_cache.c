@@ -221,7 +221,7 @@ plumb_status plumb__expert_cache_request(plumb_expert_cache *c, int64_t layer, c
     for (int64_t i = 0; i < n; i++) {
         int64_t key = key_of(c, layer, ids[i]), number = plumb__slot_find(&c->table, key);
         c->wanted[i] = (wanted_expert){.key = key, .slot = number, .rows = rows[i]};
-        if (number < 0 || !c->slot[number]->ready) c->stats.misses++;
+        if (number < 0 || !c->slot[number]->ready || c->slot[number]->guessed) c->stats.misses++;
         else c->stats.hits++;
         if (number < 0) continue;
         c->slot[number]->requested = true;

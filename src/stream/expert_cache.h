@@ -50,7 +50,7 @@ PLUMB_MUST_CHECK plumb_status plumb__expert_cache_take(plumb_expert_cache *cache
                                                        plumb_error *err);
 /* Nothing reads the experts taken last any more. */
 void plumb__expert_cache_give_back(plumb_expert_cache *cache);
-/* Ends a request early; reads under way go on unseen. */
+/* Ends a request early: what is being read goes on unseen, what has not begun is not read. */
 void plumb__expert_cache_abandon(plumb_expert_cache *cache);
 
 /* `layer` will be requested next, probably for these experts (NULL: all): read when nothing
@@ -70,7 +70,7 @@ void plumb__expert_cache_uses(plumb_expert_cache *cache, uint32_t *uses);
 typedef struct plumb_expert_cache_stats {
     int64_t slots, held;          /* now; held: with an expert, or one on its way */
     int64_t bytes;                /* of memory for slots, used or ready to be */
-    int64_t hits, misses;         /* experts asked for that were, and were not, in memory */
+    int64_t hits, misses;         /* experts asked for that were in memory, that had to be read */
     int64_t ahead_useful, ahead_wasted; /* read ahead, and asked for or not */
     double wait_seconds;          /* the evaluating thread waited for experts */
     plumb_read_stats reads;

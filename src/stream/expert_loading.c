@@ -178,6 +178,7 @@ static expert_slot *claim(plumb_expert_cache *c, int64_t key, bool urgent, bool 
         if (slot && slot->memory) return slot;
         plumb__slot_drop(&c->table, number);
         (void)plumb__slot_retire(&c->table);
+        plumb__slot_memory_limit(c->memory, c->table.slots);
         c->target = c->table.slots > 0 ? c->table.slots : 1;
     }
     (void)plumb__fail_memory(err, "expert slot", (size_t)c->slot_bytes);

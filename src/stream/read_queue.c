@@ -7,12 +7,12 @@
  * and goes on. */
 #include "stream/read_queue.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* A read that brings nothing new so many times in a row has failed. */
 enum { MOST_STALLS = 16 };
@@ -72,21 +72,15 @@ static load_list *list_of(plumb_read_queue *queue, const plumb_load *load) {
     return load->urgent ? &queue->urgent : &queue->ahead;
 }
 
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Counts what is going on up or down; its stopwatch runs while that is above 0. */
 static void count(int64_t *going_on, int change, stopwatch *watch) {
-    if (*going_on == 0) watch->since = seconds_now();
+    if (*going_on == 0) watch->since = plumb__now();
     *going_on += change;
-    if (*going_on == 0) watch->seconds += seconds_now() - watch->since;
+    if (*going_on == 0) watch->seconds += plumb__now() - watch->since;
 }
 
 static double seconds_of(const stopwatch *watch, int64_t going_on) {
-    return watch->seconds + (going_on > 0 ? seconds_now() - watch->since : 0);
+    return watch->seconds + (going_on > 0 ? plumb__now() - watch->since : 0);
 }
 
 /* ---- The life of a load, under the lock --------------------------------------------------------- */

@@ -205,7 +205,8 @@ static void say_why(int refused, char *why, size_t why_size) {
         (void)snprintf(why, why_size, "io_uring: memory is not registered (%s)", strerror(-refused));
     else if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         (void)snprintf(why, why_size,
-                       "io_uring: memory is registered, without privileges up to %lld KiB",
+                       "io_uring: memory is registered as far as the system allows (%lld KiB without "
+                       "privileges)",
                        (long long)(limit.rlim_cur >> 10));
     else
         (void)snprintf(why, why_size, "io_uring: memory is registered");

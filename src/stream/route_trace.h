@@ -1,7 +1,7 @@
 /* Recorded routes: which experts every row of every layer chose, as a text file.
  *
  *     plumb routes 1 LAYERS EXPERTS K
- *     POSITION LAYER ID ... ID          K different ids, best first
+ *     POSITION LAYER ID ... ID          K different ids, ascending
  *
  * Lines stand in the order of evaluation: a batch is evaluated layer by layer, so all of its rows
  * of one layer are neighbours, positions rising by one.  That is enough to find the batches again;

@@ -57,7 +57,7 @@ static plumb_model *open_streaming(const subject *s, plumb_model_options options
 }
 
 /* How many slots a case has, in words: the models differ. */
-typedef enum slots { ONE, ONE_LAYER, ONE_TOKEN, HALF, ALL } slots;
+typedef enum slots { ONE, ONE_LAYER, ONE_TOKEN, HALF, TWO_LAYERS, ALL } slots;
 static int64_t count_slots(plumb_model *model, slots how_many) {
     plumb_model_info info;
     plumb_model_get_info(model, &info);
@@ -66,6 +66,7 @@ static int64_t count_slots(plumb_model *model, slots how_many) {
            : how_many == ONE_LAYER ? info.experts_per_token
            : how_many == ONE_TOKEN ? info.experts_per_token * info.layers
            : how_many == HALF      ? all / 2
+           : how_many == TWO_LAYERS ? 2 * info.experts
                                 : all;
 }
 
@@ -117,7 +118,9 @@ static void every_mode(int which) {
         check_all(s, logits, cases[j].name);
         plumb_stream_stats stats;
         plumb_model_get_stream_stats(model, &stats);
-        T_CHECK(stats.expert_slots == count_slots(sizes, cases[j].slots) &&
+        int64_t expected = count_slots(sizes, cases[j].slots), two = count_slots(sizes, TWO_LAYERS);
+        if (cases[j].layer_buffers && expected > two) expected = two;
+        T_CHECK(stats.expert_slots == expected &&
                     stats.experts_held <= stats.expert_slots,
                 "%s: %" PRId64 " slots", cases[j].name, stats.expert_slots);
         T_CHECK(stats.misses > 0 && stats.bytes_read >= stats.misses, "%s: nothing was read",
@@ -179,7 +182,7 @@ static void warm_start(void) {
     }
 }
 
-static int64_t little_memory(void) { return 1; }
+static int64_t little_memory(void) { return 0; }
 
 /* When the system runs short of memory the cache shrinks to what a layer needs, and no bit changes. */
 static void memory_pressure(void) {

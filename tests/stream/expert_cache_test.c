@@ -110,7 +110,8 @@ static void read_ahead_is_counted(void) {
     plumb_expert_cache_stats stats = stats_of(&f);
     T_CHECK(stats.ahead_useful == 2 && stats.ahead_wasted == 2, "%" PRId64 " useful, %" PRId64 " wasted",
             stats.ahead_useful, stats.ahead_wasted);
-    T_CHECK(stats.hits == 2 && stats.misses == 4 + 1, "%" PRId64 " hits", stats.hits);
+    /* What was read ahead was not in memory either. */
+    T_CHECK(stats.hits == 0 && stats.misses == 4 + 3, "%" PRId64 " hits", stats.hits);
     /* What is there already costs nothing, so it is neither useful nor wasted. */
     plumb__expert_cache_read_ahead(f.cache, 1, wanted, 3);
     T_CHECK(f.cache->held_ahead == 3, "%" PRId64 " kept", f.cache->held_ahead);
