@@ -23,7 +23,8 @@ struct plumb_model {
     _Atomic int64_t cache_experts; /* exact number of slots, 0: what the budget leaves */
     plumb_eviction eviction;  /* of a cache that can keep something from token to token */
     int64_t (*available_memory)(void);
-    _Atomic int64_t session_bytes; /* of all sessions */
+    _Atomic int64_t session_bytes;  /* of all sessions now */
+    _Atomic int64_t promised_bytes; /* of all sessions when their contexts are full */
     char *hot_list;           /* path or NULL */
     uint32_t *earlier_uses;   /* [layers * experts] what the hot list said at opening */
 };
@@ -55,7 +56,7 @@ struct plumb_session {
     int64_t token_capacity;
     float *logits;   /* [vocab] of the last token of the last plumb_session_eval */
     uint8_t *backup; /* fixed part at the start of a call, to undo it */
-    int64_t counted_bytes; /* in model->session_bytes */
+    int64_t counted_bytes, promised_bytes; /* in the model's sums */
     plumb_resume_point point[PLUMB_MAX_RESUME_POINTS]; /* ascending length */
     int n_points;
 };

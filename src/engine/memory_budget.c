@@ -48,22 +48,17 @@ plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *er
                        gb(dense), gb(experts));
 }
 
-/* Of all sessions, with one more of `context` positions. */
-static int64_t session_caches(const plumb_model *model, int64_t context) {
-    return model->session_bytes + plumb__state_bytes_at(model->network.config, context);
-}
-
 plumb_status plumb__budget_check_session(plumb_model *model, int64_t context, int64_t chunk,
                                          plumb_error *err) {
     if (!model->streaming || model->memory_bytes == 0) return PLUMB_OK;
     int64_t dense = model->network.weights.bytes, experts = slots_bytes(model);
-    int64_t caches = session_caches(model, context);
+    int64_t caches = model->promised_bytes;
     int64_t work = plumb__workspace_bytes(&model->network, chunk);
     if (dense + experts + caches + work <= model->memory_bytes) return PLUMB_OK;
     return plumb__fail(err, PLUMB_ERROR_MEMORY, plumb__checkpoint_folder(model->checkpoint),
                        "memory budget", -1, plumb__format("%.2f GB", gb(model->memory_bytes)).s,
-                       "at least %.2f GB: dense weights %.2f, experts %.2f, a context of %lld %.2f, "
-                       "a chunk of %lld rows %.2f",
+                       "at least %.2f GB: dense weights %.2f, experts %.2f, sessions with a context of "
+                       "%lld %.2f, a chunk of %lld rows %.2f",
                        gb(dense + experts + caches + work), gb(dense), gb(experts),
                        (long long)context, gb(caches), (long long)chunk, gb(work));
 }
@@ -71,7 +66,7 @@ plumb_status plumb__budget_check_session(plumb_model *model, int64_t context, in
 int64_t plumb__budget_chunk(plumb_model *model, int64_t context) {
     enum { LARGEST = 8192, SMALLEST = 256 };
     int64_t left = model->memory_bytes - model->network.weights.bytes - slots_bytes(model) -
-                   session_caches(model, context);
+                   model->promised_bytes - plumb__state_bytes_at(model->network.config, context);
     int64_t chunk = LARGEST;
     while (chunk > SMALLEST && plumb__workspace_bytes(&model->network, chunk) > left / 8) chunk /= 2;
     return chunk;

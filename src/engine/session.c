@@ -31,17 +31,32 @@ static plumb_status check_options(plumb_model *model, plumb_session_options *o, 
     if (o->chunk < 1)
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "chunk", -1,
                            plumb__format("%lld", (long long)o->chunk).s, "1 or more");
-    int64_t rows = o->chunk < o->context ? o->chunk : o->context;
-    return plumb__budget_check_session(model, o->context, rows, err);
+    return PLUMB_OK;
+}
+
+static int64_t bytes_of(const plumb_session *s, int64_t state_bytes, int64_t points,
+                        int64_t token_room) {
+    return state_bytes + (points + 1) * plumb__state_fixed_bytes(s->state) +
+           token_room * (int64_t)sizeof *s->tokens +
+           s->model->network.config->vocab * (int64_t)sizeof *s->logits;
 }
 
 /* Brings the model's account of its sessions up to date. */
 static void count_bytes(plumb_session *s) {
-    int64_t fixed = plumb__state_fixed_bytes(s->state), bytes = plumb__state_bytes(s->state);
-    bytes += (s->n_points + 1) * fixed + s->token_capacity * (int64_t)sizeof *s->tokens;
-    bytes += s->model->network.config->vocab * (int64_t)sizeof *s->logits;
+    int64_t bytes = bytes_of(s, plumb__state_bytes(s->state), s->n_points, s->token_capacity);
     s->model->session_bytes += bytes - s->counted_bytes;
     s->counted_bytes = bytes;
+}
+
+/* Refuses a session whose full context the budget has no room for beside what was promised to others. */
+static plumb_status promise(plumb_session *s, plumb_error *err) {
+    const plumb_session_options *o = &s->options;
+    int64_t most = plumb__state_bytes_at(s->model->network.config, o->context);
+    /* Lists of tokens grow by doubling. */
+    s->promised_bytes = bytes_of(s, most, PLUMB_MAX_RESUME_POINTS, 2 * o->context);
+    s->model->promised_bytes += s->promised_bytes;
+    return plumb__budget_check_session(s->model, o->context,
+                                       o->chunk < o->context ? o->chunk : o->context, err);
 }
 
 plumb_status plumb_session_create(plumb_model *model, const plumb_session_options *options,
@@ -55,6 +70,10 @@ plumb_status plumb_session_create(plumb_model *model, const plumb_session_option
     session->options = checked;
     size_t vocab = (size_t)model->network.config->vocab;
     status = plumb__state_create(model->network.config, model->backend, &session->state, err);
+    if (status == PLUMB_OK) {
+        session->state->limit = checked.context;
+        status = promise(session, err);
+    }
     if (status == PLUMB_OK) {
         session->logits = malloc(vocab * sizeof *session->logits);
         session->backup = malloc((size_t)plumb__state_fixed_bytes(session->state));
@@ -73,6 +92,7 @@ plumb_status plumb_session_create(plumb_model *model, const plumb_session_option
 void plumb_session_destroy(plumb_session *session) {
     if (!session) return;
     session->model->session_bytes -= session->counted_bytes;
+    session->model->promised_bytes -= session->promised_bytes;
     for (int i = 0; i < session->n_points; i++) free(session->point[i].fixed);
     plumb__state_destroy(session->state);
     free(session->tokens);

@@ -70,6 +70,7 @@ plumb_status plumb__state_reserve(plumb_state *state, int64_t length, plumb_erro
     int64_t capacity = state->capacity + state->capacity / 4;
     if (capacity < length) capacity = length;
     if (capacity < LEAST) capacity = LEAST;
+    if (state->limit > 0 && capacity > state->limit) capacity = state->limit;
     for (int64_t l = 0; l < c->layers; l++) {
         if (!c->is_kv_source[l]) continue;
         int64_t kept = state->length / c->ratio[l], rows = capacity / c->ratio[l];

@@ -21,6 +21,7 @@ typedef struct plumb_state {
     plumb_backend *backend;
     int64_t length;      /* positions 0..length-1 have been evaluated */
     int64_t capacity;    /* positions the caches have room for */
+    int64_t limit;       /* that they will ever have; 0: none */
     plumb_layer_state layer[PLUMB_MAX_LAYERS];
 } plumb_state;
 

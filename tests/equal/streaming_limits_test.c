@@ -158,7 +158,7 @@ static void sweep_budgets(plumb_model *model, const specimen *s, int64_t others)
     enum { KINDS = sizeof kinds / sizeof kinds[0], STEP = 200000 };
     plumb_error err = {0};
     int64_t accepted[KINDS] = {0}, refused[KINDS] = {0};
-    model->session_bytes += others;
+    model->promised_bytes += others;
     for (int64_t budget = STEP; budget < others + INT64_C(100000000); budget += STEP) {
         /* Refused for the model itself: the budget stays what it was. */
         if (plumb_model_set_cache(model, budget, 0, &err) != PLUMB_OK) {
@@ -187,7 +187,7 @@ static void sweep_budgets(plumb_model *model, const specimen *s, int64_t others)
                 refused[i]);
     T_CHECK(accepted[1] > accepted[0], "a longer context takes more");
     T_CHECK(accepted[3] > accepted[1], "more rows at a time take more");
-    model->session_bytes -= others;
+    model->promised_bytes -= others;
 }
 
 static void larger_budgets_are_not_refused(void) {
