@@ -817,7 +817,7 @@ MUTATIONS = [
     one("warming_never_ends", LOADING, "    if (slot->warming) c->warming--;\n",
         "", "expert_cache_test",
         "the hot list is read to its end"),
-    one("chunk_forgets_sessions", BUDGET, " - slots_bytes(model) -\n                   session_caches(model, context);",
+    one("chunk_forgets_sessions", BUDGET, " - slots_bytes(model) -\n                   model->promised_bytes - plumb__state_bytes_at(model->network.config, context);",
         ";", "streaming_limits_test",
         "a larger budget never refuses what a smaller one had"),
     one("session_without_caches", BUDGET, "if (dense + experts + caches + work <=",
