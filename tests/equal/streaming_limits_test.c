@@ -7,7 +7,9 @@
 
 #include <stdlib.h>
 
+#include "base/machine.h"
 #include "engine/memory_budget.h"
+#include "stream/expert_cache_parts.h"
 #include "t.h"
 
 /* ---- Slots around a layer's experts ------------------------------------------------------------------ */
@@ -247,7 +249,144 @@ static void accepted_budgets_run(void) {
     specimen_close(&s);
 }
 
+/* ---- What a budget gives ------------------------------------------------------------------------------ */
+
+/* deep40: 3 of 12 experts in each of 40 layers. */
+enum { LAYERS = 40, EXPERTS = 12, ONE_TOKEN = 3 * LAYERS };
+
+/* The largest power of two whose working memory is an eighth of what is left, to the byte. */
+static void chosen_chunk(void) {
+    enum { CONTEXT = 4096, SMALLEST = 256, LARGEST = 8192 };
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "deep40");
+    plumb_model *model = NULL;
+    plumb_error err = {0};
+    specimen_must(open_with(&s, INT64_C(2000000000), 0, &model, &err), &err, "open");
+    plumb_network *n = &model->network;
+    int64_t slot = plumb__expert_layout_bytes(n->config, PLUMB_READ_ALIGNMENT);
+    static const int64_t counts[][2] = {{0, 6}, {100, 100}}; /* as asked for, as paid for */
+    for (int i = 0; i < 2; i++) {
+        int64_t others = n->weights.bytes + counts[i][1] * slot + plumb__state_bytes_at(n->config, CONTEXT);
+        model->cache_experts = counts[i][0];
+        for (int64_t rows = 2 * SMALLEST; rows <= LARGEST; rows *= 2) {
+            int64_t enough = others + 8 * plumb__workspace_bytes(n, rows);
+            model->memory_bytes = enough;
+            T_CHECK(plumb__budget_chunk(model, CONTEXT) == rows, "%" PRId64 ", not %" PRId64,
+                    plumb__budget_chunk(model, CONTEXT), rows);
+            model->memory_bytes = enough - 1;
+            T_CHECK(plumb__budget_chunk(model, CONTEXT) == rows / 2, "%" PRId64 ", not half of %" PRId64,
+                    plumb__budget_chunk(model, CONTEXT), rows);
+        }
+        model->memory_bytes = 1;
+        T_CHECK(plumb__budget_chunk(model, CONTEXT) == SMALLEST, "the least");
+        model->memory_bytes = INT64_MAX;
+        T_CHECK(plumb__budget_chunk(model, CONTEXT) == LARGEST, "the most");
+    }
+    plumb_model_close(model);
+    specimen_close(&s);
+}
+
+/* A ring where slots are fewer than one token's experts, or wanted as buffers: of two layers, no more. */
+static void cache_or_ring(void) {
+    static const struct {
+        int64_t wanted;
+        bool layer_buffers;
+        int64_t slots;
+        plumb_eviction eviction;
+    } cases[] = {
+        {1, false, 1, PLUMB_EVICT_OLDEST},
+        {ONE_TOKEN - 1, false, ONE_TOKEN - 1, PLUMB_EVICT_OLDEST},
+        {ONE_TOKEN, false, ONE_TOKEN, PLUMB_EVICT_AGE_OVER_USE},
+        {0, false, LAYERS * EXPERTS, PLUMB_EVICT_AGE_OVER_USE},
+        {0, true, 2 * EXPERTS, PLUMB_EVICT_OLDEST},
+        {LAYERS * EXPERTS, true, 2 * EXPERTS, PLUMB_EVICT_OLDEST},
+        {2 * EXPERTS - 1, true, 2 * EXPERTS - 1, PLUMB_EVICT_OLDEST},
+    };
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "deep40");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const plumb_model_options options = {.streaming = true, .memory_bytes = INT64_C(2000000000),
+                                             .cache_experts = cases[i].wanted, .threads = 1,
+                                             .layer_buffers = cases[i].layer_buffers};
+        plumb_model *model = NULL;
+        plumb_error err = {0};
+        specimen_must(plumb_model_open(s.folder, &options, &model, &err), &err, "open");
+        const plumb_expert_cache *cache = plumb__source_cache(model->source);
+        T_CHECK(cache->table.slots == cases[i].slots && cache->table.eviction == cases[i].eviction,
+                "case %zu: %" PRId64 " slots, eviction %d", i, cache->table.slots,
+                (int)cache->table.eviction);
+        plumb_model_close(model);
+    }
+    specimen_close(&s);
+}
+
+static int64_t slots_now(plumb_model *model) {
+    plumb_stream_stats stats;
+    plumb_model_get_stream_stats(model, &stats);
+    return stats.expert_slots;
+}
+
+/* What is granted shows at once; what is refused changes nothing, not for a session that comes later
+ * either. */
+static void changes_of_the_budget(void) {
+    enum { BUDGET = 1000000000 };
+    static const int64_t refused[][2] = {{1, 0}, {1, 50}, {0, 0}, {-1, 50}, {BUDGET, -1}};
+    static const int64_t granted[] = {50, 7, 1000, 1, ONE_TOKEN};
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "deep40");
+    plumb_model *model = NULL;
+    plumb_error err = {0};
+    specimen_must(open_with(&s, BUDGET, 200, &model, &err), &err, "open");
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        plumb_session *session = NULL;
+        const plumb_session_options options = {.context = 64, .chunk = 16};
+        T_CHECK(plumb_model_set_cache(model, refused[i][0], refused[i][1], &err) != PLUMB_OK, "%zu", i);
+        T_CHECK(slots_now(model) == 200 && model->memory_bytes == BUDGET && model->cache_experts == 200,
+                "%zu: %" PRId64 " slots", i, slots_now(model));
+        plumb_status status = plumb_session_create(model, &options, &session, &err);
+        T_CHECK(status == PLUMB_OK && slots_now(model) == 200, "%zu: status %d, %" PRId64 " slots", i,
+                (int)status, slots_now(model));
+        plumb_session_destroy(session);
+    }
+    for (size_t i = 0; i < sizeof granted / sizeof granted[0]; i++) {
+        int64_t expected = granted[i] < LAYERS * EXPERTS ? granted[i] : LAYERS * EXPERTS;
+        specimen_must(plumb_model_set_cache(model, 0, granted[i], &err), &err, "granted");
+        T_CHECK(slots_now(model) == expected, "%" PRId64 " slots, not %" PRId64, slots_now(model),
+                expected);
+    }
+    specimen_must(plumb_model_set_cache(model, BUDGET, 0, &err), &err, "granted");
+    T_CHECK(slots_now(model) == LAYERS * EXPERTS, "%" PRId64 " slots", slots_now(model));
+    plumb_model_close(model);
+    specimen_close(&s);
+}
+
+static void count_cuts(void *user, plumb_log_level level, const char *line) {
+    *(int *)user += level == PLUMB_LOG_WARNING && strstr(line, " is cut to this machine's ");
+}
+
+static void more_than_the_machine_has(void) {
+    int64_t machine = plumb__machine_memory_bytes();
+    const struct {
+        int64_t budget, held;
+        int cuts;
+    } cases[] = {{INT64_MAX, machine, 1}, {machine + 1, machine, 1}, {machine, machine, 0}};
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "tiny");
+    if (machine == 0) printf("skipped: the memory of this machine is not known\n");
+    for (int i = 0; i < 3; i++) {
+        int cuts = 0;
+        const plumb_model_options options = {.streaming = true, .memory_bytes = cases[i].budget,
+                                             .threads = 1, .log = count_cuts, .log_user = &cuts};
+        plumb_model *model = NULL;
+        plumb_error err = {0};
+        if (machine == 0 && cases[i].budget < INT64_MAX) continue;
+        specimen_must(plumb_model_open(s.folder, &options, &model, &err), &err, "open");
+        T_CHECK(machine == 0 || (model->memory_bytes == cases[i].held && cuts == cases[i].cuts),
+                "case %d: %" PRId64 " bytes, %d warnings", i, (int64_t)model->memory_bytes, cuts);
+        plumb_model_close(model);
+    }
+    specimen_close(&s);
+}
+
 T_MAIN({"slots_around_a_layer", slots_around_a_layer},
        {"smallest_budget_of_a_model", smallest_budget_of_a_model},
        {"larger_budgets_are_not_refused", larger_budgets_are_not_refused},
-       {"accepted_budgets_run", accepted_budgets_run})
+       {"accepted_budgets_run", accepted_budgets_run}, {"chosen_chunk", chosen_chunk},
+       {"cache_or_ring", cache_or_ring}, {"changes_of_the_budget", changes_of_the_budget},
+       {"more_than_the_machine_has", more_than_the_machine_has})

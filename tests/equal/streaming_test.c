@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "stream/hot_list.h"
 #include "t.h"
 
 typedef struct subject {
@@ -182,6 +183,54 @@ static void warm_start(void) {
     }
 }
 
+/* Rows that chose each expert of tiny, by key. */
+enum { TINY_LAYERS = 6, TINY_EXPERTS = 8, TINY_KEYS = TINY_LAYERS * TINY_EXPERTS };
+
+static void count_route(void *user, int64_t position, int64_t layer, const int32_t *ids, int64_t n) {
+    uint32_t *chosen = user;
+    (void)position;
+    for (int64_t i = 0; i < n; i++) chosen[layer * TINY_EXPERTS + ids[i]]++;
+}
+
+/* The list has what this run used, and half of what it said before. */
+static void uses_fade(void) {
+    static const char list[] = BUILD_DIR "/streaming_test_fade.hot";
+    static const int64_t rows[] = {40, 40, 7, 1};
+    const subject *s = get_subject(TINY);
+    uint32_t expected[TINY_KEYS] = {0};
+    (void)unlink(list);
+    for (size_t run = 0; run < sizeof rows / sizeof rows[0]; run++) {
+        uint32_t chosen[TINY_KEYS] = {0}, listed[TINY_KEYS];
+        plumb_model *model =
+            open_streaming(s,
+                           (plumb_model_options){.cache_experts = 20, .hot_list = list, .threads = 1,
+                                                 .routes = count_route, .routes_user = chosen},
+                           PLUMB_READER_PREAD);
+        plumb_session *session = specimen_session(model, 16);
+        float *logits = specimen_logits(&s->specimen);
+        specimen_advance(&s->specimen, session, rows[run], logits);
+        free(logits);
+        plumb_session_destroy(session);
+        plumb_model_close(model);
+        int differ = 0, used = 0;
+        plumb_error err = {0};
+        plumb_checkpoint *checkpoint = NULL;
+        specimen_must(plumb__checkpoint_open(s->specimen.folder, NULL, NULL, &checkpoint, &err), &err,
+                      "checkpoint");
+        const plumb_model_config *config = plumb__checkpoint_config(checkpoint);
+        T_CHECK(config->layers == TINY_LAYERS && config->experts == TINY_EXPERTS, "another shape");
+        specimen_must(plumb__hot_list_read(list, config, listed, &err), &err, "list");
+        plumb__checkpoint_close(checkpoint);
+        for (int i = 0; i < TINY_KEYS; i++) {
+            expected[i] = chosen[i] + expected[i] / 2;
+            differ += listed[i] != expected[i];
+            used += chosen[i] > 0;
+        }
+        T_CHECK(differ == 0 && used > 5, "run %zu: %d of %d differ, %d used", run, differ, TINY_KEYS,
+                used);
+    }
+}
+
 static int64_t little_memory(void) { return 0; }
 
 /* When the system runs short of memory the cache shrinks to what a layer needs, and no bit changes. */
@@ -210,4 +259,5 @@ static void memory_pressure(void) {
 }
 
 T_MAIN({"every_mode_of_tiny", every_mode_of_tiny}, {"every_mode_of_deep40", every_mode_of_deep40},
-       {"live_resize", live_resize}, {"warm_start", warm_start}, {"memory_pressure", memory_pressure})
+       {"live_resize", live_resize}, {"warm_start", warm_start}, {"uses_fade", uses_fade},
+       {"memory_pressure", memory_pressure})

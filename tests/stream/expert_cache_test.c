@@ -97,6 +97,31 @@ static void taken_experts_stay(void) {
 
 /* ---- Read ahead --------------------------------------------------------------------------------- */
 
+/* What has been asked for in time, as a guess or from the hot list, but is not there yet, was not in
+ * memory. */
+static void loading_is_a_miss(void) {
+    static const int32_t ids[] = {2, 5}, keys[] = {8 + 2, 8 + 5};
+    for (int warm = 0; warm < 2; warm++) {
+        fixture f = open_scripted(8, PLUMB_EVICT_LRU, DEPTH);
+        plumb_error err;
+        scripted_reader_hold(f.script, true);
+        if (warm) plumb__expert_cache_warm(f.cache, keys, 2);
+        else plumb__expert_cache_read_ahead(f.cache, 1, ids, 2);
+        T_CHECK(request(&f, 1, ids, 2, &err) == PLUMB_OK, "request");
+        plumb_expert_cache_stats stats = stats_of(&f);
+        T_CHECK(stats.hits == 0 && stats.misses == 2, "%" PRId64 " hits, %" PRId64 " misses", stats.hits,
+                stats.misses);
+        scripted_reader_hold(f.script, false);
+        T_CHECK(take_all(&f, 1, ids, 2, MOST, &err) == 2, "taken");
+        use(&f, 1, ids, 2);
+        stats = stats_of(&f);
+        T_CHECK(stats.hits == 2 && stats.misses == 2, "%" PRId64 " hits, %" PRId64 " misses", stats.hits,
+                stats.misses);
+        check_whole(&f, 8, "loading");
+        close_fixture(&f);
+    }
+}
+
 static void read_ahead_is_counted(void) {
     fixture f = open_scripted(8, PLUMB_EVICT_LRU, DEPTH);
     static const int32_t wanted[] = {6, 1, 0};
@@ -210,6 +235,42 @@ static void warm_start(void) {
     close_fixture(&f);
 }
 
+/* Experts of the hot list that are requested while they wait for the drive, and given up with the
+ * request: those of the list that follow are read all the same, and a slot that one of them had is a
+ * slot like any other. */
+static void warming_given_up(void) {
+    enum { GIVEN_UP = 3, ROUNDS = 5 };
+    fixture f = open_scripted(48, PLUMB_EVICT_LRU, 1);
+    int32_t keys[48];
+    plumb_error err;
+    for (int32_t i = 0; i < 48; i++) keys[i] = i;
+    scripted_reader_hold(f.script, true);
+    for (int round = 0; round < ROUNDS; round++) {
+        plumb__expert_cache_warm(f.cache, keys, 48);
+        T_CHECK(f.cache->warming == 4, "round %d: %" PRId64 " warming", round, f.cache->warming);
+        /* The first has a piece in flight, the others are still in the queue. */
+        T_CHECK(request(&f, 0, all + 1, GIVEN_UP, &err) == PLUMB_OK, "request");
+        plumb__expert_cache_abandon(f.cache);
+        T_CHECK(f.cache->warming == 1 && stats_of(&f).held == 1, "round %d: %" PRId64 " warming", round,
+                f.cache->warming);
+        T_CHECK(request(&f, 1, all, GIVEN_UP, &err) == PLUMB_OK, "other experts in their slots");
+        plumb__expert_cache_abandon(f.cache);
+        T_CHECK(f.cache->warming == 1, "round %d: %" PRId64 " warming after others", round,
+                f.cache->warming);
+    }
+    /* And the one in flight: given up, wanted again. */
+    T_CHECK(request(&f, 0, all, 1, &err) == PLUMB_OK, "request");
+    plumb__expert_cache_abandon(f.cache);
+    T_CHECK(request(&f, 0, all, 1, &err) == PLUMB_OK, "again");
+    scripted_reader_hold(f.script, false);
+    T_CHECK(take_all(&f, 0, all, 1, MOST, &err) == 1, "taken");
+    check_whole(&f, 48, "given up");
+    plumb__expert_cache_warm(f.cache, keys, 48);
+    check_whole(&f, 48, "warm again");
+    T_CHECK(stats_of(&f).held == 48, "%" PRId64 " of the hot list", stats_of(&f).held);
+    close_fixture(&f);
+}
+
 /* Closing while the hot list is being read reads no more of it. */
 static void close_while_warming(void) {
     fixture f = open_scripted(48, PLUMB_EVICT_LRU, 2);
@@ -265,8 +326,10 @@ static void sweeps_pass(void) {
 }
 
 T_MAIN({"every_size", every_size}, {"hits_before_misses", hits_before_misses},
-       {"taken_experts_stay", taken_experts_stay}, {"read_ahead_is_counted", read_ahead_is_counted},
+       {"taken_experts_stay", taken_experts_stay}, {"loading_is_a_miss", loading_is_a_miss},
+       {"read_ahead_is_counted", read_ahead_is_counted},
        {"wrong_guesses_are_given_up", wrong_guesses_are_given_up},
        {"slots_come_and_go", slots_come_and_go}, {"warm_start", warm_start},
-       {"close_while_warming", close_while_warming}, {"order_of_eviction", order_of_eviction},
+       {"warming_given_up", warming_given_up}, {"close_while_warming", close_while_warming},
+       {"order_of_eviction", order_of_eviction},
        {"sweeps_pass", sweeps_pass})
