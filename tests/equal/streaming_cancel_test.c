@@ -8,6 +8,7 @@
 
 #include "stream/expert_cache_parts.h"
 #include "stream/faulty_reader.h"
+#include "stream/scripted_reader.h"
 #include "t.h"
 
 enum { PROMPT = 6, DECODED = 3, END = PROMPT + DECODED, SLOTS = 5 };
@@ -134,6 +135,73 @@ static void asked_before_waiting(void) {
     plumb_model_close(resident);
 }
 
+/* The readers of a model: of its experts, and of its Engram rows. */
+typedef struct held_readers {
+    scripted_reader *script[2];
+    int n;
+} held_readers;
+
+static plumb_reader *wrap_scripted(void *user, plumb_reader *inner) {
+    held_readers *readers = user;
+    int depth = inner->depth;
+    inner->ops->close(inner);
+    return scripted_reader_base(readers->script[readers->n++] = scripted_reader_open(depth));
+}
+
+/* While held, no expert arrives. */
+static void hold_experts(const held_readers *readers, plumb_model *model, bool held) {
+    plumb_reader *reader = plumb__read_queue_reader(plumb__source_cache(model->source)->queue);
+    for (int i = 0; i < readers->n; i++)
+        if (scripted_reader_base(readers->script[i]) == reader)
+            scripted_reader_hold(readers->script[i], held);
+}
+
+/* A backend that counts the experts it computes. */
+static const plumb_backend_ops *real_ops;
+static int64_t computed;
+
+static void count_experts(plumb_backend *b, const plumb_quantized *x, const plumb_expert_group *groups,
+                          int64_t n, const float *weights, int64_t slots_per_row, float limit,
+                          plumb_act *outputs) {
+    computed += n;
+    real_ops->experts(b, x, groups, n, weights, slots_per_row, limit, outputs);
+}
+
+static int stop_and_tell(void *user, int64_t done, int64_t total) {
+    (void)done, (void)total;
+    *(int64_t *)user = computed;
+    return 1;
+}
+
+/* With no expert in memory, and none that comes, the shared one is computed before anyone waits. */
+static void shared_expert_first(void) {
+    set_up();
+    held_readers readers = {0};
+    const plumb_reading reading = {.reader = PLUMB_READER_PREAD, .wrap = wrap_scripted,
+                                   .wrap_user = &readers};
+    const plumb_model_options options = {.streaming = true, .cache_experts = SLOTS, .threads = 1};
+    plumb_model *model = NULL;
+    plumb_error err;
+    specimen_must(plumb__model_open_reading(tiny.folder, &options, &reading, &model, &err), &err, "open");
+    real_ops = model->backend->ops;
+    plumb_backend_ops ops = *real_ops;
+    ops.experts = count_experts;
+    model->backend->ops = &ops;
+    int64_t before_waiting = -1;
+    const plumb_session_options asks = {.progress = stop_and_tell, .progress_user = &before_waiting};
+    plumb_session *session = NULL;
+    specimen_must(plumb_session_create(model, &asks, &session, &err), &err, "session");
+    computed = 0;
+    hold_experts(&readers, model, true);
+    plumb_status status = plumb_session_eval(session, tiny.tokens, PROMPT, NULL, &err);
+    T_CHECK(status == PLUMB_ERROR_CANCELLED && before_waiting == 1, "status %d, %" PRId64 " computed",
+            (int)status, before_waiting);
+    hold_experts(&readers, model, false);
+    plumb_session_destroy(session);
+    model->backend->ops = real_ops;
+    plumb_model_close(model);
+}
+
 static const plumb_reader_kind kinds[] = {PLUMB_READER_PREAD, PLUMB_READER_URING};
 
 static void cancelled_anywhere(void) {
@@ -167,5 +235,6 @@ static void closed_with_reads_in_flight(void) {
         }
 }
 
-T_MAIN({"asked_before_waiting", asked_before_waiting}, {"cancelled_anywhere", cancelled_anywhere},
+T_MAIN({"asked_before_waiting", asked_before_waiting}, {"shared_expert_first", shared_expert_first},
+       {"cancelled_anywhere", cancelled_anywhere},
        {"closed_with_reads_in_flight", closed_with_reads_in_flight})
