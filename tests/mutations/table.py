@@ -863,8 +863,8 @@ MUTATIONS = [
         "", "hot_list_test",
         "of a bad file nothing is believed"),
 
-    one("loading_counts_as_a_hit", CACHE, "if (number < 0 || !c->slot[number]->ready) c->stats.misses++;",
-        "if (number < 0) c->stats.misses++;", "expert_cache_test",
+    one("loading_counts_as_a_hit", CACHE, "if (number < 0 || !c->slot[number]->ready || c->slot[number]->guessed)",
+        "if (number < 0 || c->slot[number]->guessed)", "expert_cache_test",
         "what is waited for was not in memory"),
     one("warming_given_up_still_counts", CACHE, "    if (slot->warming) c->warming--;\n    slot->warming = false;\n",
         "    slot->warming = false;\n", "expert_cache_test",
@@ -901,6 +901,13 @@ MUTATIONS = [
         "model->earlier_uses[i];", "streaming_test", "what was hot long ago cools"),
     one("hot_list_of_one_run", "src/engine/model.c", "(uint64_t)uses[i] + model->earlier_uses[i] / 2;",
         "(uint64_t)uses[i];", "streaming_test", "earlier runs count, by half"),
+
+    one("unmapped_as_asked", "src/base/pages.c", "munmap(memory, (size_t)whole_pages(bytes));",
+        "munmap(memory, (size_t)(bytes - 1) / 4096 * 4096);", "pages_test", "a page of each expert adds up"),
+    one("pages_in_front_stay", "src/base/pages.c", "    unmap(mapped, aligned);\n", "", "pages_test",
+        "what alignment costs is given back"),
+    one("pages_as_they_come", "src/base/pages.c", "(HUGE_PAGE - (uintptr_t)mapped % HUGE_PAGE) % HUGE_PAGE;",
+        "0;", "pages_test", "huge pages begin at whole ones"),
 
     # ---- Slots, routes and plans --------------------------------------------------------------------
     one("lru_by_load", "src/stream/slot_table.c", "return a->last_use < b->last_use;",
