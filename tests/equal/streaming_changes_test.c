@@ -94,6 +94,67 @@ static const struct {
     {"moved away", move_away, move_back},
 };
 
+/* ---- Payloads of their own shard ------------------------------------------------------------------- */
+
+static char *read_whole(const char *path, size_t *size) {
+    FILE *file = fopen(path, "rb");
+    must(file && fseek(file, 0, SEEK_END) == 0, path);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    char *bytes = calloc(1, *size + 1);
+    must(bytes && fread(bytes, 1, *size, file) == *size, path);
+    must(fclose(file) == 0, path);
+    return bytes;
+}
+
+/* Of the tensors in a shard only those whose names contain `part`, or only the others, stay; the bytes of
+ * the rest become a gap. */
+static void keep_tensors(const char *path, const char *part, bool others) {
+    size_t size, last = 0, header_size = 0;
+    char *bytes = read_whole(path, &size), *at = bytes + 8;
+    for (int i = 0; i < 4; i++) header_size |= (size_t)(unsigned char)bytes[i] << 8 * i;
+    char after = bytes[8 + header_size];
+    bytes[8 + header_size] = '\0'; /* a string for now */
+    while ((at = strstr(at, ",\"layers."))) {
+        char *end = strchr(at, '}'), *found = strstr(at, part), *offsets = strstr(at, "_offsets\":[");
+        must(end && offsets && offsets < end, "header");
+        if ((found && found < end) != others) {
+            size_t tensor_end = strtoull(strchr(offsets, ',') + 1, NULL, 10);
+            if (tensor_end > last) last = tensor_end;
+        } else {
+            memset(at, ' ', (size_t)(end + 1 - at));
+        }
+        at = end;
+    }
+    bytes[8 + header_size] = after;
+    FILE *file = fopen(path, "wb");
+    size = 8 + header_size + last;
+    must(file && fwrite(bytes, 1, size, file) == size && fclose(file) == 0, path);
+    free(bytes);
+}
+
+/* Moves those tensors of a shard whose names contain `part` to a shard of their own. */
+static void split_off(const specimen *s, const char *shard, const char *part) {
+    enum { NUMBER = 10 }; /* of the digit in model-0000N-of-... */
+    char from[640], to[640], index[640];
+    size_t size;
+    snprintf(from, sizeof from, "%s/%s", s->folder, shard);
+    snprintf(to, sizeof to, "%s", from);
+    to[strlen(s->folder) + 1 + NUMBER] = '9';
+    specimen_copy_file(from, to);
+    keep_tensors(from, part, true);
+    keep_tensors(to, part, false);
+    snprintf(index, sizeof index, "%s/model.safetensors.index.json", s->folder);
+    char *text = read_whole(index, &size);
+    for (char *at = text; (at = strstr(at, part)); at++) {
+        char *file = strstr(at, "\"model-") + 1;
+        if (!strncmp(file, shard, strlen(shard))) file[NUMBER] = '9';
+    }
+    FILE *out = fopen(index, "wb");
+    must(out && fwrite(text, 1, size, out) == size && fclose(out) == 0, index);
+    free(text);
+}
+
 /* ---- Runs ----------------------------------------------------------------------------------------- */
 
 typedef struct run {
@@ -163,8 +224,18 @@ static void change(run *r, const specimen *copy, const char *tensor, size_t i) {
 }
 
 static void every_change(void) {
-    static const char *const tensors[] = {"layers.2.ffn.experts.0.w1.weight",
-                                          "layers.1.engram.embed.weight"};
+    /* Where `part` is given, tensors of such names lie in a shard of their own. */
+    static const struct {
+        const char *tensor, *part;
+    } cases[] = {
+        {"layers.2.ffn.experts.0.w1.weight", NULL},
+        {"layers.1.engram.embed.weight", NULL},
+        {"layers.2.ffn.experts.0.w1.weight", ".w1.weight"},
+        {"layers.2.ffn.experts.0.w2.weight", ".w2."},
+        {"layers.2.ffn.experts.0.w3.scale", ".w3.scale"},
+        {"layers.1.engram.embed.weight", "layers.1.engram.embed.scale"},
+        {"layers.1.engram.embed.scale", "layers.1.engram.embed.scale"},
+    };
     specimen tiny = specimen_open(BUILD_DIR "/checkpoints", "tiny");
     run r = {&tiny, specimen_logits(&tiny), specimen_logits(&tiny), 0};
     plumb_model *model = specimen_model(&tiny, 1, NULL);
@@ -172,10 +243,13 @@ static void every_change(void) {
     specimen_advance(&tiny, session, END, r.reference);
     plumb_session_destroy(session);
     plumb_model_close(model);
-    for (size_t t = 0; t < sizeof tensors / sizeof tensors[0]; t++)
+    for (size_t t = 0; t < sizeof cases / sizeof cases[0]; t++)
         for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
             specimen copy = specimen_copy(&tiny, BUILD_DIR "/streaming_changes", "tiny");
-            change(&r, &copy, tensors[t], i);
+            char path[512];
+            path_of(&copy, cases[t].tensor, path, sizeof path);
+            if (cases[t].part) split_off(&copy, strrchr(path, '/') + 1, cases[t].part);
+            change(&r, &copy, cases[t].tensor, i);
             specimen_close(&copy);
         }
     free(r.reference);
