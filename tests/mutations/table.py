@@ -902,6 +902,13 @@ MUTATIONS = [
     one("hot_list_of_one_run", "src/engine/model.c", "(uint64_t)uses[i] + model->earlier_uses[i] / 2;",
         "(uint64_t)uses[i];", "streaming_test", "earlier runs count, by half"),
 
+    one("first_shard_of_an_expert", LOADING, "i < layout->n_runs && status == PLUMB_OK",
+        "i < 1 && status == PLUMB_OK", "streaming_changes_test",
+        "an expert may begin in one shard and end in the next"),
+    one("first_shard_of_a_table", "src/stream/engram_rows.c",
+        "    for (int i = 0; i < request->table->n_parts && status == PLUMB_OK; i++)\n        status = plumb__checkpoint_check_unchanged",
+        "    for (int i = 0; i < 1 && status == PLUMB_OK; i++)\n        status = plumb__checkpoint_check_unchanged",
+        "streaming_changes_test", "codes and scales may lie in two shards"),
     one("unmapped_as_asked", "src/base/pages.c", "munmap(memory, (size_t)whole_pages(bytes));",
         "munmap(memory, (size_t)(bytes - 1) / 4096 * 4096);", "pages_test", "a page of each expert adds up"),
     one("pages_in_front_stay", "src/base/pages.c", "    unmap(mapped, aligned);\n", "", "pages_test",
