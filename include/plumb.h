@@ -120,7 +120,7 @@ void plumb_model_get_info(const plumb_model *model, plumb_model_info *info);
 
 /* What streaming has done since the model was opened; a request's share is a difference of two. */
 typedef struct plumb_stream_stats {
-    int64_t expert_slots, experts_held, expert_bytes; /* now: slots, those in use, bytes of one */
+    int64_t expert_slots, experts_held, expert_bytes; /* now: slots, those with an expert, bytes of one */
     int64_t hits, misses;        /* experts asked for that were in memory, that had to be read */
     int64_t bytes_read;          /* of experts */
     double read_seconds;         /* while a read was waited for */
@@ -134,7 +134,8 @@ typedef struct plumb_stream_stats {
 void plumb_model_get_stream_stats(plumb_model *model, plumb_stream_stats *stats);
 
 /* Changes the budget, or (cache_experts > 0) the number of experts in memory, of a streaming model;
- * takes effect at once, or before the next batch when one is being evaluated.  Never changes a bit. */
+ * takes effect at once, or before the next batch when one is being evaluated.  Refused where it cannot hold
+ * weights and experts; sessions that are open keep what they have.  Never changes a bit. */
 PLUMB_MUST_CHECK plumb_status plumb_model_set_cache(plumb_model *model, int64_t memory_bytes,
                                                     int64_t cache_experts, plumb_error *err);
 

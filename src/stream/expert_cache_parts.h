@@ -57,7 +57,7 @@ struct plumb_expert_cache {
     plumb_expert_cache_stats stats;
 };
 
-/* Everything below but opening is called with the lock held. */
+/* Everything below is called with the lock held, or by whoever opens and closes the cache. */
 
 /* Opens every shard for reading experts. */
 PLUMB_MUST_CHECK plumb_status plumb__expert_files_open(plumb_expert_cache *cache, plumb_error *err);

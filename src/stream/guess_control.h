@@ -15,7 +15,7 @@ typedef struct plumb_guess_control {
     int64_t paused;         /* layers still to go without a guess */
 } plumb_guess_control;
 
-/* Asked once for every layer that could be guessed, with the totals so far. */
+/* Asked once for every layer but the last, with the totals so far. */
 bool plumb__guess_pays(plumb_guess_control *control, int64_t useful, int64_t wasted);
 
 #endif
