@@ -1,5 +1,6 @@
 #include "measure.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -50,4 +51,12 @@ void bench_compare(const bench_contender *contenders, int n, double seconds,
     }
     result->spread = (bench_quantile(times[0], rounds, 0.75) - bench_quantile(times[0], rounds, 0.25)) /
                      result->seconds[0];
+}
+
+bool bench_explain(plumb_status status, const plumb_error *err) {
+    char text[1024];
+    if (status == PLUMB_OK) return true;
+    plumb_error_line(err, text, sizeof text);
+    fprintf(stderr, "%s\n", text);
+    return false;
 }

@@ -4,7 +4,7 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
-#include <stdint.h>
+#include "plumb.h"
 
 double bench_now(void); /* seconds of a clock that never jumps */
 
@@ -28,5 +28,8 @@ typedef struct bench_result {
 /* One run of each to warm up, then at least three rounds and about `seconds` of them.  The order
  * turns around from round to round. */
 void bench_compare(const bench_contender *contenders, int n, double seconds, bench_result *result);
+
+/* True for PLUMB_OK; otherwise *err goes to standard error as one line. */
+bool bench_explain(plumb_status status, const plumb_error *err);
 
 #endif

@@ -29,14 +29,6 @@ typedef struct step {
     plumb_model_config config;
 } step;
 
-static bool explain(plumb_status status, const plumb_error *err) {
-    char text[1024];
-    if (status == PLUMB_OK) return true;
-    plumb_error_line(err, text, sizeof text);
-    fprintf(stderr, "%s\n", text);
-    return false;
-}
-
 /* ---- One run --------------------------------------------------------------------------------- */
 
 /* Follows a forward pass from point to point. */
@@ -146,10 +138,10 @@ static bool measure(step *s, const char *title, const bench_list *layers, int64_
                            .work_rate = work_rate, .csv = s->csv, .threads = s->threads,
                            .run = calloc(MOST_RUNS, sizeof *report.run)};
     if (!report.run) return false;
-    bool good = explain(bench_network_create(&timed.base, &config, s->experts, positions, &s->random,
+    bool good = bench_explain(bench_network_create(&timed.base, &config, s->experts, positions, &s->random,
                                              &network, &err), &err);
     if (good)
-        good = explain(run_many(s, network, &timed, rows, least, &report, &err), &err);
+        good = bench_explain(run_many(s, network, &timed, rows, least, &report, &err), &err);
     if (good) {
         if (!s->csv)
             printf("\n%s; %.2f GB of weights in memory, read at %.1f GB/s\n", title,
@@ -216,7 +208,7 @@ static bool run_with_threads(step *s, int threads) {
         status = plumb__pool_create(threads, NULL, &s->pool, &err);
         if (status != PLUMB_OK) s->backend->ops->close(s->backend);
     }
-    if (!explain(status, &err)) return false;
+    if (!bench_explain(status, &err)) return false;
     if (!s->csv) printf("plumb %s, %d thread%s\n", level, threads, threads > 1 ? "s" : "");
     bool good = true;
     if (!s->only || strstr("decode", s->only)) {
@@ -256,7 +248,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "--prefill: 0, or 2 and more; --experts: 1 and more\n");
         return 2;
     }
-    bool good = explain(plumb__config_load(RELEASED_CONFIG, NULL, NULL, &s.config, &err), &err) &&
+    bool good = bench_explain(plumb__config_load(RELEASED_CONFIG, NULL, NULL, &s.config, &err), &err) &&
                 bench_random_open(&s.random);
     for (int64_t i = 0; good && i < threads.count; i++)
         good = run_with_threads(&s, (int)threads.value[i]);

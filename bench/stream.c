@@ -28,14 +28,6 @@ typedef struct stream {
     bench_pass *run, *compute; /* its passes, streamed and from memory */
 } stream;
 
-static bool explain(plumb_status status, const plumb_error *err) {
-    char text[1024];
-    if (status == PLUMB_OK) return true;
-    plumb_error_line(err, text, sizeof text);
-    fprintf(stderr, "%s\n", text);
-    return false;
-}
-
 /* ---- Streamed runs --------------------------------------------------------------------------- */
 
 /* How a mode evaluates its tokens: one at a time, or all at once. */
@@ -188,7 +180,7 @@ static bool measure(stream *s, const mode *m) {
         status = measure_pair(s, m, source, report.computed_apart, report.pairs,
                               &report.pair[report.pairs], &err);
     plumb__source_close(source);
-    if (!explain(status, &err)) return false;
+    if (!bench_explain(status, &err)) return false;
     bench_stream_report_print(&report, s->csv);
     return true;
 }
@@ -286,7 +278,7 @@ int main(int argc, char **argv) {
     s.fio = !s.no_fio && bench_drive_has_fio();
     if (!s.fio && !s.no_fio && !s.csv)
         printf("fio is not here: a plain loop makes the pure reads\n");
-    bool good = explain(bench_streamed_open(s.folder, (int)s.threads, s.level, &s.model, &err), &err);
+    bool good = bench_explain(bench_streamed_open(s.folder, (int)s.threads, s.level, &s.model, &err), &err);
     if (good) good = allocate(&s) && measure_all(&s);
     if (s.model.checkpoint) bench_streamed_close(&s.model);
     bench_random_close(&s.random);
