@@ -51,11 +51,14 @@ static int known(ledger *l) {
     return n;
 }
 
-/* Waits, for seconds at most, until the reader knows so many pieces. */
-static int wait_for(ledger *l, int n) {
+/* Waits, for seconds at most, until there are so many pieces and the reader knows them. */
+static bool settles_at(ledger *l, plumb_slot_memory *m, int n) {
     const struct timespec moment = {.tv_nsec = 1000000};
-    for (int i = 0; i < 10000 && known(l) != n; i++) nanosleep(&moment, NULL);
-    return known(l);
+    for (int i = 0; i < 10000; i++) {
+        if (plumb__slot_memory_bytes(m) == n * (int64_t)BYTES && known(l) == n) return true;
+        nanosleep(&moment, NULL);
+    }
+    return false;
 }
 
 static void ahead_of_need(void) {
@@ -64,10 +67,9 @@ static void ahead_of_need(void) {
     plumb_error err;
     T_CHECK(plumb__slot_memory_open(&l.base, BYTES, AHEAD, &m, &err) == PLUMB_OK, "%s", err.found);
     plumb__slot_memory_limit(m, 2);
-    T_CHECK(wait_for(&l, 2) == 2 && plumb__slot_memory_bytes(m) == 2 * BYTES, "%d pieces, limit 2",
-            known(&l));
+    T_CHECK(settles_at(&l, m, 2), "%d pieces, limit 2", known(&l));
     plumb__slot_memory_limit(m, 10);
-    T_CHECK(wait_for(&l, AHEAD) == AHEAD, "%d pieces ready", known(&l));
+    T_CHECK(settles_at(&l, m, AHEAD), "%d pieces ready", known(&l));
     /* What is taken is replaced, up to the limit. */
     void *taken[10];
     for (int i = 0; i < 10; i++) {
@@ -78,11 +80,10 @@ static void ahead_of_need(void) {
     for (int i = 0; i < 10; i++)
         T_CHECK(((char *)taken[i])[BYTES - 4096] == i, "piece %d is another's too", i);
     plumb__slot_memory_limit(m, 10); /* one may have been made while another was taken */
-    T_CHECK(wait_for(&l, 10) == 10, "%d pieces of 10", known(&l));
+    T_CHECK(settles_at(&l, m, 10), "%d pieces of 10", known(&l));
     for (int i = 0; i < 4; i++) plumb__slot_memory_give_back(m, taken[i]);
     plumb__slot_memory_limit(m, 6);
-    T_CHECK(wait_for(&l, 6) == 6 && plumb__slot_memory_bytes(m) == 6 * (int64_t)BYTES,
-            "%d pieces, limit 6", known(&l));
+    T_CHECK(settles_at(&l, m, 6), "%d pieces, limit 6", known(&l));
     for (int i = 4; i < 10; i++) plumb__slot_memory_give_back(m, taken[i]);
     plumb__slot_memory_close(m);
     T_CHECK(l.n == 0 && l.faults == 0, "%d pieces left, %d faults", l.n, l.faults);
@@ -105,7 +106,7 @@ static void one_too_many(void) {
     pthread_cond_broadcast(&l.changed);
     while (l.added == 0) pthread_cond_wait(&l.changed, &l.lock);
     pthread_mutex_unlock(&l.lock);
-    T_CHECK(wait_for(&l, 0) == 0 && plumb__slot_memory_bytes(m) == 0, "%d pieces, limit 0", known(&l));
+    T_CHECK(settles_at(&l, m, 0), "%d pieces, limit 0", known(&l));
     plumb__slot_memory_close(m);
     T_CHECK(l.faults == 0, "%d faults", l.faults);
 }
