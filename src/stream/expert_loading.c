@@ -198,7 +198,7 @@ plumb_status plumb__expert_load(plumb_expert_cache *c, int64_t key, bool urgent,
     if (!slot) return c->table.slots > 0 ? PLUMB_OK : PLUMB_ERROR_MEMORY;
     slot->layout = layout;
     slot->loading = true;
-    slot->ready = false;
+    slot->ready = slot->guessed = false;
     plumb__slot_pin(&c->table, slot->number);
     describe_load(c, slot);
     plumb__read_queue_add(c->queue, &slot->load, urgent);
