@@ -85,7 +85,7 @@ static void work(void) {
         T_CHECK(plumb__workspace_reserve(&network, rows[i], &err) == PLUMB_OK, "%s: %s", err.field,
                 err.found);
         int64_t planned = plumb__model_work_bytes(&s.config, rows[i]);
-        T_CHECK(backend.bytes <= planned && planned < 1.7 * (double)backend.bytes,
+        T_CHECK(backend.bytes <= planned && (double)planned < 1.7 * (double)backend.bytes,
                 "%" PRId64 " rows: %" PRId64 " planned, %" PRId64 " allocated", rows[i], planned,
                 backend.bytes);
         plumb__workspace_free(&network);
