@@ -1,6 +1,7 @@
 /* plumb logits: token ids in, float32 logits out, with a hash that two machines can compare. */
 #include "cli/commands.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "cli/files.h"
 #include "cli/interrupt.h"
@@ -115,7 +116,7 @@ int cli_run_logits(const cli_options *options) {
     cli_runtime runtime;
     int status = cli_runtime_open(options, false, &runtime);
     if (status != CLI_OK) return status;
-    runtime.progress.started = cli_seconds();
+    runtime.progress.started = plumb__now();
     plumb_tokens tokens = {0};
     rows r = {0};
     plumb_status written = write_logits(&runtime, &tokens, &r, &err);
@@ -124,9 +125,7 @@ int cli_run_logits(const cli_options *options) {
         cli_print("%016" PRIx64 "\n", (uint64_t)XXH3_64bits_digest(r.hash));
     else
         status = cli_report(options, &err);
-    char line[320];
-    cli_streaming_describe(&runtime.streaming, runtime.model, line, sizeof line);
-    if (line[0] != '\0' && !options->quiet) cli_complain(options, "%s", line);
+    cli_tell_streaming(&runtime);
     cli_new_file_abandon(&r.file);
     XXH3_freeState(r.hash);
     free(r.row);

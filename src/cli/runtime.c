@@ -1,29 +1,23 @@
 /* The opened model and the generation loop; see runtime.h. */
 #include "cli/runtime.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "cli/interrupt.h"
 #include "cli/model_lookup.h"
 #include "cli/output.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MOST_LOGPROBS = 64 }; /* the range of --logprobs */
-
-double cli_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* ---- Progress of long evaluations ---- */
 
 static int on_progress(void *user, int64_t done, int64_t total) {
     static const double patience = 0.5; /* seconds before a line is worth showing */
     cli_progress *progress = user;
-    if (progress->wanted && total > 1 && cli_seconds() - progress->started > patience) {
+    if (progress->wanted && total > 1 && plumb__now() - progress->started > patience) {
         fprintf(stderr, "\rreading: %lld of %lld tokens", (long long)done, (long long)total);
         fflush(stderr);
         progress->shown = true;
@@ -122,7 +116,7 @@ static int64_t common_prefix(const plumb_session *session, const plumb_tokens *p
 static plumb_status read_prompt(cli_runtime *runtime, const plumb_tokens *prompt,
                                 const float **logits, cli_generation *generation,
                                 plumb_error *err) {
-    double started = cli_seconds();
+    double started = plumb__now();
     runtime->progress.started = started;
     int64_t shared = common_prefix(runtime->session, prompt);
     /* The logits of the last token are needed, so at least that one is evaluated. */
@@ -134,7 +128,7 @@ static plumb_status read_prompt(cli_runtime *runtime, const plumb_tokens *prompt
     cli_progress_clear(&runtime->progress);
     generation->n_prompt = prompt->count;
     generation->n_reused = shared;
-    generation->prompt_seconds = cli_seconds() - started;
+    generation->prompt_seconds = plumb__now() - started;
     return status;
 }
 
@@ -175,10 +169,10 @@ plumb_status cli_generate(cli_runtime *runtime, const plumb_tokens *prompt, cli_
     const float *logits = NULL;
     plumb_status status = read_prompt(runtime, prompt, &logits, generation, err);
     if (status != PLUMB_OK) return status;
-    double started = cli_seconds();
+    double started = plumb__now();
     runtime->progress.started = started;
     status = sample_answer(runtime, logits, sink, user, generation, err);
-    generation->answer_seconds = cli_seconds() - started;
+    generation->answer_seconds = plumb__now() - started;
     /* An answer that was cut short by Ctrl-C is an ending, not a fault. */
     if (status == PLUMB_ERROR_CANCELLED && generation->n_answer > 0) status = PLUMB_OK;
     return status;
@@ -197,11 +191,17 @@ void cli_describe_speed(const cli_generation *generation, char *line, size_t siz
              rate(generation->n_answer, generation->answer_seconds));
 }
 
+void cli_tell_streaming(cli_runtime *runtime) {
+    char line[320];
+    if (runtime->options->quiet) return;
+    cli_streaming_describe(&runtime->streaming, runtime->model, line, sizeof line);
+    if (line[0] != '\0') cli_complain(runtime->options, "%s", line);
+}
+
 void cli_tell_speed(cli_runtime *runtime, const cli_generation *generation) {
     char line[320];
     if (runtime->options->quiet) return;
     cli_describe_speed(generation, line, sizeof line);
     cli_complain(runtime->options, "%s", line);
-    cli_streaming_describe(&runtime->streaming, runtime->model, line, sizeof line);
-    if (line[0] != '\0') cli_complain(runtime->options, "%s", line);
+    cli_tell_streaming(runtime);
 }

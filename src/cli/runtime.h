@@ -9,7 +9,7 @@
 typedef struct cli_progress {
     bool shown;         /* a line is on the terminal */
     bool wanted;        /* standard error is a terminal and nobody asked for quiet */
-    double started;     /* cli_seconds() when the current evaluation began */
+    double started;     /* plumb__now() when the current evaluation began */
 } cli_progress;
 
 typedef struct cli_runtime {
@@ -28,7 +28,6 @@ int cli_runtime_open(const cli_options *options, bool wants_text, cli_runtime *r
 /* Closes all of it and returns the exit status: `status`, unless a route trace cannot be written. */
 int cli_runtime_close(cli_runtime *runtime, int status);
 
-double cli_seconds(void); /* monotonic */
 void cli_progress_clear(cli_progress *progress); /* takes its line off the terminal */
 
 /* One chosen token.  `top` holds n_top entries, best first. */
@@ -62,7 +61,9 @@ PLUMB_MUST_CHECK plumb_status cli_generate(cli_runtime *runtime, const plumb_tok
                                            cli_generation *generation, plumb_error *err);
 /* "prompt 40 tokens (31 reused), 312.5 tokens/s; answer 12 tokens, 40.1 tokens/s" */
 void cli_describe_speed(const cli_generation *generation, char *line, size_t size);
-/* The same on standard error, and what streaming did, unless --quiet. */
+/* What streaming did since the last time, on standard error unless --quiet. */
+void cli_tell_streaming(cli_runtime *runtime);
+/* Both. */
 void cli_tell_speed(cli_runtime *runtime, const cli_generation *generation);
 
 #endif

@@ -14,8 +14,8 @@ int64_t plumb__budget_dense_bytes(const plumb_checkpoint *checkpoint);
 int64_t plumb__budget_least_slots(const plumb_model_config *config);
 
 /* Refuses, with the numbers, a budget that cannot hold the weights and cache_experts, or else
- * plumb__budget_least_slots: before
- * they are loaded by their size in the files, afterwards by what they take. */
+ * plumb__budget_least_slots: before they are loaded by their size in the files, afterwards by what
+ * they take. */
 PLUMB_MUST_CHECK plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *err);
 /* The same for all sessions that were promised, the newest of `context` positions evaluated by `chunk`
  * rows. */
