@@ -1,17 +1,14 @@
 #include "measure.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LEAST_ROUNDS = 3, MOST_ROUNDS = 1000 };
 
-double bench_now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+double bench_now(void) { return plumb__now(); }
 
 static int ascending(const void *a, const void *b) {
     double x, y;

@@ -21,7 +21,6 @@ struct plumb_model {
     /* Sessions are made while the budget changes; nobody waits for an evaluation to end. */
     _Atomic int64_t memory_bytes;  /* budget, 0: none */
     _Atomic int64_t cache_experts; /* exact number of slots, 0: what the budget leaves */
-    plumb_eviction eviction;  /* of a cache that can keep something from token to token */
     int64_t (*available_memory)(void);
     _Atomic int64_t session_bytes;  /* of all sessions now */
     _Atomic int64_t promised_bytes; /* of all sessions when their contexts are full */

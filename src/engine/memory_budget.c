@@ -108,5 +108,5 @@ void plumb__budget_apply(plumb_model *model, int64_t rows) {
     if (model->cache_experts > 0) fewest = least(fewest, model->cache_experts);
     slots = most(slots, fewest);
     bool ring = plumb__budget_wants_ring(model, slots);
-    plumb__expert_cache_set_slots(cache, slots, ring ? PLUMB_EVICT_OLDEST : model->eviction);
+    plumb__expert_cache_set_slots(cache, slots, ring ? PLUMB_EVICT_OLDEST : PLUMB_EVICT_AGE_OVER_USE);
 }

@@ -42,7 +42,6 @@ static plumb_status choose_streaming(plumb_model *model, const plumb_model_optio
     }
     model->cache_experts = options->cache_experts;
     model->layer_buffers = options->layer_buffers;
-    model->eviction = PLUMB_EVICT_AGE_OVER_USE;
     return plumb__budget_check_model(model, err);
 }
 
@@ -50,7 +49,7 @@ static plumb_status open_source(plumb_model *model, const plumb_model_options *o
                                 const plumb_reading *reading, plumb_error *err) {
     const plumb_source_options source = {
         .slots = model->streaming ? 1 : 0, /* until the weights have their memory */
-        .uncached = model->streaming, .eviction = model->eviction, .read_ahead = !options->no_read_ahead,
+        .uncached = model->streaming, .eviction = PLUMB_EVICT_AGE_OVER_USE, .read_ahead = !options->no_read_ahead,
         .reader = reading->reader, .wrap = reading->wrap, .wrap_user = reading->wrap_user,
         .log = options->log, .log_user = options->log_user};
     return plumb__source_open(model->checkpoint, &source, &model->source, err);
