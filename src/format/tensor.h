@@ -2,6 +2,7 @@
 #ifndef PLUMB_FORMAT_TENSOR_H
 #define PLUMB_FORMAT_TENSOR_H
 
+#include "format/stored_form.h"
 #include "plumb.h"
 
 typedef enum plumb_dtype {
@@ -28,11 +29,12 @@ typedef enum plumb_tensor_class {
 
 typedef struct plumb_tensor {
     const char *name;     /* owned by the checkpoint */
-    int64_t offset;       /* of the first payload byte in the shard file */
-    int64_t bytes;
+    int64_t offset;       /* in the shard file, of the first byte of what holds it */
+    int64_t bytes;        /* released bytes, however they are stored */
     int64_t shape[2];     /* rank 1: shape[1] = 1 */
     uint16_t shard;
     uint8_t rank, dtype, tensor_class; /* plumb_dtype, plumb_tensor_class */
+    uint8_t stored;       /* plumb_stored_form */
 } plumb_tensor;
 
 /* The name in a safetensors header, "F8_E4M3". */

@@ -1,0 +1,25 @@
+/* The small files beside the weights: config.json, tokenizer.json and the like.  In a model folder
+ * they are files; a converted file holds each byte for byte as metadata. */
+#ifndef PLUMB_FORMAT_MODEL_FILES_H
+#define PLUMB_FORMAT_MODEL_FILES_H
+
+#include "plumb.h"
+
+/* config.json is the string deepseek41.config, engram_token_map.i32 the bytes of the array
+ * deepseek41.engram.token_map, every other NAME the string "plumb.file.NAME". */
+#define PLUMB_GGUF_CONFIG_KEY "deepseek41.config"
+#define PLUMB_GGUF_TOKEN_MAP_KEY "deepseek41.engram.token_map"
+#define PLUMB_GGUF_FILE_KEY "plumb.file."
+
+/* Is the model a single file (a converted one), not a folder? */
+bool plumb__model_is_file(const char *model);
+/* Does it have this file?  Absent is false; a link that leads nowhere is true, so that loading it
+ * says what is wrong. */
+bool plumb__model_file_exists(const char *model, const char *name);
+/* The whole of it, with a NUL after it; free() it.  At most `limit` bytes.  In errors the file is
+ * called MODEL/NAME, or MODEL with the metadata's key as the field. */
+PLUMB_MUST_CHECK plumb_status plumb__model_file_load(const char *model, const char *name,
+                                                     int64_t limit, char **text, int64_t *size,
+                                                     plumb_error *err);
+
+#endif
