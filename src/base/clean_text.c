@@ -3,18 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 sequence at `s`, and its code point; 0 when it is none. */
-static size_t decode(const unsigned char *s, uint32_t *code) {
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
-    if (n == 0) return 0;
-    *code = n == 1 ? s[0] : s[0] & (0x7Fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if (s[i] >> 6 != 2) return 0;
-        *code = *code << 6 | (s[i] & 0x3Fu);
-    }
-    return *code < least[n] || *code > 0x10FFFF || *code >> 11 == 27 ? 0 : n;
-}
+#include "base/utf8.h"
 
 /* Controls, line separators and marks that turn the direction of text. */
 static bool is_harmful(uint32_t c) {
@@ -24,16 +13,15 @@ static bool is_harmful(uint32_t c) {
 
 void plumb__clean_text(const char *text, const char *mark, bool keep_controls, char *out,
                        size_t size) {
-    size_t at = 0;
-    for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        uint32_t code = 0;
-        size_t n = decode(s, &code);
-        bool kept = n > 0 && (keep_controls || !is_harmful(code));
+    size_t at = 0, n;
+    for (const char *s = text, *end = text + strlen(text); s < end; s += n) {
+        bool kept = plumb__utf8_judge(s, (size_t)(end - s), &n) == PLUMB_UTF8_CHARACTER;
+        if (!kept) n = 1;
+        else if (!keep_controls) kept = !is_harmful(plumb__utf8_read(s, &n));
         size_t width = kept ? n : strlen(mark);
         if (at + width > size - 1) break;
-        memcpy(out + at, kept ? (const char *)s : mark, width);
+        memcpy(out + at, kept ? s : mark, width);
         at += width;
-        s += n > 0 ? n : 1;
     }
     out[at] = 0;
 }

@@ -6,8 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/chat_protocol.h"
-#include "text/utf8.h"
 
 typedef struct checker {
     plumb__chat_conversation *conversation;

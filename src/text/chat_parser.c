@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/chat_machine.h"
 #include "text/chat_protocol.h"
-#include "text/utf8.h"
 
 struct plumb_chat_parser {
     const plumb_text *text; /* NULL: pieces only */

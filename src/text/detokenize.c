@@ -5,8 +5,8 @@
  * one U+FFFD, wherever the tokens were cut. */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "plumb.h"
-#include "text/utf8.h"
 
 #define REPLACEMENT_SIZE (sizeof PLUMB_UTF8_REPLACEMENT - 1)
 

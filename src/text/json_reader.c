@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 void plumb__json_open(plumb__json_reader *r, char *text, size_t size, const char *file,
                       plumb_error *err) {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/pretokenize.h"
-#include "text/utf8.h"
 
 /* Unicode White_Space, without brackets: it also goes inside a class. */
 #define WHITE_SPACE                                                                                \

@@ -13,7 +13,7 @@
 #include <pcre2.h>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 static const char *const known_splits[] = {
     "\\p{N}{1,3}",

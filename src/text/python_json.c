@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #define NODES_PER_BLOCK 256
 

@@ -18,7 +18,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 #include "text/vocabulary.h"
 
 /* Keys of all folded ids, one behind the other, and a hash table over them. */

@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 /* Slices and offsets stay far inside 32 bits; the released file has 6.4 MB. */
 #define MOST_FILE_BYTES (INT64_C(1) << 28)

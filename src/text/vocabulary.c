@@ -12,7 +12,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 /* ---- Stand-in characters (tokenizer-and-chat.md section 1) ----
  * Bytes that print in Latin-1 stand for themselves; the 68 others take U+0100.. in order. */

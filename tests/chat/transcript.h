@@ -7,9 +7,9 @@
 
 #include <jansson.h>
 
+#include "base/utf8.h"
 #include "t.h"
 #include "text/chat_buffer.h"
-#include "text/utf8.h"
 
 typedef struct transcript {
     plumb__buffer line;

@@ -5,9 +5,9 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "base/utf8.h"
 #include "t.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 #define RELEASE_TOKENIZER TEST_DATA "/tokenizer/tokenizer.json"
 #define DEMO_MODEL PROJECT_DIR "/data/demo-model"

@@ -1,8 +1,8 @@
 /* UTF-8 as the Unicode standard defines it: no overlong forms, no surrogates, nothing above
  * U+10FFFF.  Broken input is cut into "maximal subparts" (Unicode chapter 3.9), so that one
  * U+FFFD stands for one of them, as in the reference decoders. */
-#ifndef PLUMB_TEXT_UTF8_H
-#define PLUMB_TEXT_UTF8_H
+#ifndef PLUMB_BASE_UTF8_H
+#define PLUMB_BASE_UTF8_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The well-formed byte sequences of table 3-7 of the Unicode standard, as code: the lead byte gives
  * the length and the range of the second byte, all further bytes are 80..BF. */
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
