@@ -30,6 +30,8 @@ const char *plumb__ggml_type_name(int type);
 /* Bytes of `elements` elements in a row; -1 where the type is unknown or the row has no whole
  * number of blocks. */
 int64_t plumb__ggml_row_bytes(int type, int64_t elements);
+/* Bytes of all rows of a tensor; -1 also for extents below 1 and where the sum is beyond 2^63. */
+int64_t plumb__ggml_tensor_bytes(int type, int dims, const int64_t *shape);
 
 /* ---- Reading ---------------------------------------------------------------------------------- */
 
@@ -59,17 +61,21 @@ typedef struct plumb_gguf {
     plumb_gguf_tensor *tensor;
     int64_t values, tensors;
     char *names;            /* of keys and tensors */
+    const plumb_gguf_value **by_key;   /* both sorted, for looking up */
+    const plumb_gguf_tensor **by_name;
 } plumb_gguf;
 
-/* Reads and checks the header of the open file `fd`.  Refused, by place: another magic or version;
- * lengths beyond the file; unknown value types, nested arrays, BOOL bytes other than 0 and 1, strings
- * that are no UTF-8; keys or tensors twice; names that are empty, longer than PLUMB_GGUF_MOST_NAME or
- * hold a NUL; an alignment that is no power of two; shapes that overflow; types that
- * plumb__ggml_row_bytes does not know; offsets other than the running sum of padded payloads; a last
- * payload beyond the file.  Free it with plumb__gguf_free in any case. */
+/* Reads and checks the header of the open file `fd`, at most 1 GiB.  Refused, by place: another magic
+ * or version; lengths beyond the file; unknown value types, nested arrays, BOOL bytes other than 0 and
+ * 1, strings that are no UTF-8; keys or tensors twice; names that are empty, no UTF-8, hold a NUL or
+ * are longer than PLUMB_GGUF_MOST_NAME (of keys: 65535 bytes); an alignment that is no u32 power of
+ * two; empty tensors and shapes that overflow; types that plumb__ggml_row_bytes does not know; offsets
+ * other than the running sum of padded payloads; a last payload beyond the file.  The header's memory
+ * is bounded by what the file holds, whatever it claims.  Free it with plumb__gguf_free in any case. */
 PLUMB_MUST_CHECK plumb_status plumb__gguf_read(int fd, int64_t file_bytes, const char *path,
                                                plumb_gguf *gguf, plumb_error *err);
-/* The same from a header in memory, which is copied: `size` bytes of a file of `file_bytes`. */
+/* The same from a header in memory, which is copied: `size` bytes of a file of `file_bytes`.  `path`
+ * stands in messages and may be NULL. */
 PLUMB_MUST_CHECK plumb_status plumb__gguf_parse(const uint8_t *header, int64_t size,
                                                 int64_t file_bytes, const char *path,
                                                 plumb_gguf *gguf, plumb_error *err);
@@ -94,9 +100,10 @@ PLUMB_MUST_CHECK plumb_status plumb__gguf_array(const plumb_gguf *gguf, const ch
 
 /* ---- Writing ---------------------------------------------------------------------------------- */
 
-/* A header under construction.  The first fault (no memory, a name
- * that is too long or already there) is kept and told by plumb__gguf_writer_finish, so that a list of
- * calls reads as a list.  general.alignment is written by the writer itself, first. */
+/* A header under construction, of one thread.  The first fault (no memory, a shape that the type does
+ * not allow) is kept and told by plumb__gguf_writer_finish, so that a list of calls reads as a list.
+ * What the reader refuses, names twice or too long among it, plumb__gguf_writer_finish refuses too: it
+ * reads what it made.  general.alignment is written by the writer itself, first. */
 typedef struct plumb_gguf_writer plumb_gguf_writer;
 
 /* alignment: a power of two, at least 32. */
