@@ -17,7 +17,8 @@ BELOW = {
     "plan": ["base", "arith", "format", "stream", "backend", "model"],
     "engine": ["base", "arith", "format", "stream", "text", "backend", "model"],
     "synth": ["base", "arith", "format"],
-    "cli": ["base", "format", "stream", "plan", "synth"],
+    "convert": ["base", "arith", "format", "text", "model"],
+    "cli": ["base", "format", "stream", "plan", "synth", "convert"],
 }
 # What one folder may include of another is sometimes a single header.
 ONLY = {
@@ -25,6 +26,7 @@ ONLY = {
     ("stream", "backend"): ["backend/backend.h"],
     ("plan", "backend"): ["backend/backend.h"],
     ("plan", "model"): ["model/network.h"],
+    ("convert", "model"): ["model/engram_hash.h"],
     ("cli", "stream"): ["stream/route_replay.h", "stream/route_trace.h"],
 }
 # Third-party and system headers that belong to few folders.
@@ -32,10 +34,10 @@ OWNERS = {
     "jansson.h": ["format", "text", "synth", "cli"],
     "pcre2.h": ["text"],
     "utf8proc.h": ["text"],
-    "xxhash.h": ["format", "text", "stream", "engine", "cli"],
+    "xxhash.h": ["format", "text", "stream", "engine", "convert", "cli"],
     "histedit.h": ["cli"],
     "liburing.h": ["stream"],
-    "pthread.h": ["base", "stream", "plan", "engine"],
+    "pthread.h": ["base", "stream", "plan", "engine", "convert"],
     "immintrin.h": ["arith", "backend"],
     "arm_neon.h": ["arith", "backend"],
 }

@@ -31,7 +31,7 @@ static void print_engram(const plumb_model_config *config) {
 
 static void print_config(const plumb_checkpoint *checkpoint, const cli_inspection *found) {
     const plumb_model_config *c = plumb__checkpoint_config(checkpoint);
-    cli_print("model       %s\n", plumb__checkpoint_folder(checkpoint));
+    cli_print("model       %s\n", plumb__checkpoint_path(checkpoint));
     cli_print("network     %" PRId64 " layers of width %" PRId64 ", %" PRId64 " heads of %" PRId64
               ", window %" PRId64 "\n",
               c->layers, c->hidden, c->heads, c->head_dim, c->window);
@@ -215,7 +215,7 @@ static json_t *report_json(json_maker *m, const cli_options *options,
     json_t *report = json_object(), *classes = json_object(), *dtypes = json_object();
     /* A path need not be UTF-8; JSON must be: U+FFFD stands for each byte that is not. */
     char path[3 * CLI_PATH_SIZE];
-    plumb__clean_text(plumb__checkpoint_folder(checkpoint), "\xEF\xBF\xBD", true, path, sizeof path);
+    plumb__clean_text(plumb__checkpoint_path(checkpoint), "\xEF\xBF\xBD", true, path, sizeof path);
     put(m, report, "model", json_string(path));
     put(m, report, "config", config_json(m, config));
     put(m, report, "layers", layers_json(m, config));

@@ -107,7 +107,7 @@ int cli_run_plan(const cli_options *options) {
         if (status == PLUMB_OK)
             status = plumb__checkpoint_open(path, cli_log, &named, &checkpoint, &err);
         if (status == PLUMB_OK) {
-            plan.model = plumb__checkpoint_folder(checkpoint);
+            plan.model = plumb__checkpoint_path(checkpoint);
             plumb__model_sizes(plumb__checkpoint_config(checkpoint), &plan.sizes);
             status = measure(options, checkpoint, &plan, &err);
         }

@@ -18,7 +18,7 @@ static void add(cli_tally *tally, const plumb_tensor *tensor) {
 
 static bool has_file(const plumb_checkpoint *checkpoint, const char *name) {
     char path[CLI_PATH_SIZE];
-    int length = snprintf(path, sizeof path, "%s/%s", plumb__checkpoint_folder(checkpoint), name);
+    int length = snprintf(path, sizeof path, "%s/%s", plumb__checkpoint_path(checkpoint), name);
     return length > 0 && length < CLI_PATH_SIZE && access(path, R_OK) == 0;
 }
 

@@ -42,7 +42,7 @@ plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *er
     int64_t experts = slots_bytes(model);
     int64_t dense = most(plumb__budget_dense_bytes(model->checkpoint), model->network.weights.bytes);
     if (model->memory_bytes == 0 || dense + experts <= model->memory_bytes) return PLUMB_OK;
-    return plumb__fail(err, PLUMB_ERROR_MEMORY, plumb__checkpoint_folder(model->checkpoint),
+    return plumb__fail(err, PLUMB_ERROR_MEMORY, plumb__checkpoint_path(model->checkpoint),
                        "memory budget", -1, plumb__format("%.2f GB", gb(model->memory_bytes)).s,
                        "at least %.2f GB: dense weights %.2f, experts %.2f", gb(dense + experts),
                        gb(dense), gb(experts));
@@ -55,7 +55,7 @@ plumb_status plumb__budget_check_session(plumb_model *model, int64_t context, in
     int64_t caches = model->promised_bytes;
     int64_t work = plumb__workspace_bytes(&model->network, chunk);
     if (dense + experts + caches + work <= model->memory_bytes) return PLUMB_OK;
-    return plumb__fail(err, PLUMB_ERROR_MEMORY, plumb__checkpoint_folder(model->checkpoint),
+    return plumb__fail(err, PLUMB_ERROR_MEMORY, plumb__checkpoint_path(model->checkpoint),
                        "memory budget", -1, plumb__format("%.2f GB", gb(model->memory_bytes)).s,
                        "at least %.2f GB: dense weights %.2f, experts %.2f, sessions with a context of "
                        "%lld %.2f, a chunk of %lld rows %.2f",

@@ -1,4 +1,5 @@
-/* A released-layout checkpoint folder: config, shards, and where every tensor's bytes are.
+/* A checkpoint: config, files, and where every tensor's bytes are.  A folder in the released layout, or
+ * one converted file (docs/convert.md): both list the released tensors and give their released bytes.
  *
  * Opening checks everything that can be checked without reading payloads (spec: checkpoint.md
  * sections 2, 3 and 7): the config; the index; every shard's header; that the set of names is
@@ -9,18 +10,22 @@
 #ifndef PLUMB_FORMAT_CHECKPOINT_H
 #define PLUMB_FORMAT_CHECKPOINT_H
 
+#include "format/gguf.h"
 #include "format/model_config.h"
 #include "format/tensor.h"
 
 typedef struct plumb_checkpoint plumb_checkpoint;
 
-/* `folder` holds config.json, model.safetensors.index.json and shards, or one model.safetensors. */
-PLUMB_MUST_CHECK plumb_status plumb__checkpoint_open(const char *folder, plumb_log_fn log,
+/* `path` is a folder that holds config.json, model.safetensors.index.json and shards, or one
+ * model.safetensors; or a converted file. */
+PLUMB_MUST_CHECK plumb_status plumb__checkpoint_open(const char *path, plumb_log_fn log,
                                                      void *log_user, plumb_checkpoint **checkpoint,
                                                      plumb_error *err);
 void plumb__checkpoint_close(plumb_checkpoint *checkpoint);
 const plumb_model_config *plumb__checkpoint_config(const plumb_checkpoint *checkpoint);
-const char *plumb__checkpoint_folder(const plumb_checkpoint *checkpoint);
+const char *plumb__checkpoint_path(const plumb_checkpoint *checkpoint);
+/* The header of a converted file; NULL for a folder. */
+const plumb_gguf *plumb__checkpoint_gguf(const plumb_checkpoint *checkpoint);
 int64_t plumb__checkpoint_count(const plumb_checkpoint *checkpoint);
 /* Tensors in ascending name order. */
 const plumb_tensor *plumb__checkpoint_tensor(const plumb_checkpoint *checkpoint, int64_t i);
@@ -33,7 +38,8 @@ const char *plumb__checkpoint_shard_path(const plumb_checkpoint *checkpoint, int
 /* The checkpoint's own descriptor of a shard; reads through it use the page cache. */
 int plumb__checkpoint_shard_fd(const plumb_checkpoint *checkpoint, int64_t shard);
 
-/* Reads bytes [begin, begin + size) of the tensor's payload into `into`.  Thread-safe.  A short or
+/* Reads bytes [begin, begin + size) of the tensor's released payload into `into`, decoding what is
+ * stored in another form.  Thread-safe.  A short or
  * failing read, or a shard whose size or modification time changed since open or whose path leads
  * to another file, is an error naming file, tensor and offset. */
 PLUMB_MUST_CHECK plumb_status plumb__checkpoint_read(const plumb_checkpoint *checkpoint,

@@ -10,6 +10,7 @@
 #define PLUMB_GGUF_CONFIG_KEY "deepseek41.config"
 #define PLUMB_GGUF_TOKEN_MAP_KEY "deepseek41.engram.token_map"
 #define PLUMB_GGUF_FILE_KEY "plumb.file."
+#define PLUMB_GGUF_FORMAT_KEY "plumb.format" /* u32: 1 */
 
 /* Is the model a single file (a converted one), not a folder? */
 bool plumb__model_is_file(const char *model);

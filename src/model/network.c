@@ -25,7 +25,7 @@ static plumb_status check_shapes(const plumb_checkpoint *checkpoint, plumb_error
     };
     for (size_t i = 0; i < sizeof multiples / sizeof multiples[0]; i++)
         if (multiples[i].value % PLUMB_BLOCK != 0)
-            return plumb__fail(err, PLUMB_ERROR_UNSUPPORTED, plumb__checkpoint_folder(checkpoint),
+            return plumb__fail(err, PLUMB_ERROR_UNSUPPORTED, plumb__checkpoint_path(checkpoint),
                                multiples[i].what, -1,
                                plumb__format("%lld", (long long)multiples[i].value).s,
                                "a multiple of 32");

@@ -53,7 +53,7 @@ static const plumb_tensor *find(loader *l, const char *name, const char *suffix)
                               : plumb__format("layers.%lld.%s%s", (long long)l->layer, name, suffix);
     const plumb_tensor *tensor = plumb__checkpoint_find(l->checkpoint, "%s", full.s);
     if (!tensor)
-        l->status = plumb__fail(l->err, PLUMB_ERROR_TENSOR, plumb__checkpoint_folder(l->checkpoint),
+        l->status = plumb__fail(l->err, PLUMB_ERROR_TENSOR, plumb__checkpoint_path(l->checkpoint),
                                 full.s, -1, "no such tensor", "it to be present");
     return tensor;
 }

@@ -107,7 +107,7 @@ static plumb_status open_table(plumb_engram_rows *rows, int64_t engram, plumb_er
         *part = (row_part){.tensor = plumb__checkpoint_find(rows->checkpoint, "%s", name.s),
                            .fd = -1, .bytes = bytes[i], .at = at};
         if (!part->tensor)
-            return plumb__fail(err, PLUMB_ERROR_TENSOR, plumb__checkpoint_folder(rows->checkpoint),
+            return plumb__fail(err, PLUMB_ERROR_TENSOR, plumb__checkpoint_path(rows->checkpoint),
                                name.s, -1, "no such tensor", "it to be present");
         status = open_part(rows->checkpoint, part, err);
         at += bytes[i];

@@ -10,7 +10,7 @@ static plumb_status find_payloads(const plumb_checkpoint *checkpoint, int64_t la
                           i / 2 + 1, i % 2 == 0 ? "weight" : "scale");
         layout->tensor[i] = plumb__checkpoint_find(checkpoint, "%s", name.s);
         if (!layout->tensor[i])
-            return plumb__fail(err, PLUMB_ERROR_TENSOR, plumb__checkpoint_folder(checkpoint),
+            return plumb__fail(err, PLUMB_ERROR_TENSOR, plumb__checkpoint_path(checkpoint),
                                name.s, -1, "no such tensor", "it to be present");
     }
     return PLUMB_OK;

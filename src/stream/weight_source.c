@@ -28,7 +28,7 @@ static plumb_status find(const plumb_checkpoint *checkpoint, const char *name,
                          const plumb_tensor **tensor, plumb_error *err) {
     *tensor = plumb__checkpoint_find(checkpoint, "%s", name);
     if (*tensor) return PLUMB_OK;
-    return plumb__fail(err, PLUMB_ERROR_TENSOR, plumb__checkpoint_folder(checkpoint), name, -1,
+    return plumb__fail(err, PLUMB_ERROR_TENSOR, plumb__checkpoint_path(checkpoint), name, -1,
                        "no such tensor", "it to be present");
 }
 

@@ -59,7 +59,7 @@ static void demo_model(void) {
     T_CHECK(log_count == 0, "%s", logged);
     T_TRUE(plumb__checkpoint_count(c) == 2022 && plumb__checkpoint_shards(c) == 2);
     T_TRUE(plumb__checkpoint_config(c)->hidden == 256);
-    T_TRUE(!strcmp(plumb__checkpoint_folder(c), PROJECT_DIR "/data/demo-model"));
+    T_TRUE(!strcmp(plumb__checkpoint_path(c), PROJECT_DIR "/data/demo-model"));
     T_TRUE(strstr(plumb__checkpoint_shard_path(c, 1), "model-00002-of-00002.safetensors") != NULL);
     int64_t total = 0;
     for (int64_t i = 0; i < plumb__checkpoint_count(c); i++) {

@@ -1,0 +1,42 @@
+/* Ranges of large files, read past the page cache where the file system allows it, so that what is
+ * read is what the disk holds and other files stay cached. */
+#ifndef PLUMB_CONVERT_PAYLOAD_READER_H
+#define PLUMB_CONVERT_PAYLOAD_READER_H
+
+#include "format/shard_file.h"
+
+/* Uncached descriptors of some files; shared by threads. */
+typedef struct plumb_payload_files {
+    const plumb_shard_file *const *file; /* [count] borrowed */
+    int64_t count;
+    int *fd;                             /* [count] */
+    bool uncached;                       /* all of them */
+} plumb_payload_files;
+
+/* `file` must outlive it. */
+PLUMB_MUST_CHECK plumb_status plumb__payload_files_open(const plumb_shard_file *const *file,
+                                                        int64_t count, plumb_payload_files *files,
+                                                        plumb_error *err);
+void plumb__payload_files_close(plumb_payload_files *files);
+
+/* One thread's buffer. */
+typedef struct plumb_payload_reader {
+    const plumb_payload_files *files;
+    uint8_t *memory;
+    int64_t room;
+    bool zeros; /* memory is all zero: it held a hole last */
+} plumb_payload_reader;
+
+/* most: bytes of one read. */
+PLUMB_MUST_CHECK plumb_status plumb__payload_reader_open(const plumb_payload_files *files,
+                                                         int64_t most, plumb_payload_reader *reader,
+                                                         plumb_error *err);
+void plumb__payload_reader_close(plumb_payload_reader *reader);
+/* Bytes [offset, offset + size) of file number `file`; *bytes is inside the buffer and lasts until the
+ * next read.  Holes are not read.  A short or failing read, or a file that changed, is an error naming
+ * `field` and the offset. */
+PLUMB_MUST_CHECK plumb_status plumb__payload_read(plumb_payload_reader *reader, int64_t file,
+                                                  int64_t offset, int64_t size, const char *field,
+                                                  const uint8_t **bytes, plumb_error *err);
+
+#endif
