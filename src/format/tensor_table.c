@@ -269,8 +269,7 @@ static plumb_tensor_spec spec_of(const plumb_model_config *config, const table_r
 
 /* ---- Looking up a name ----------------------------------------------------------------------- */
 
-/* Steps over `prefix`, a canonical decimal and a dot; returns what follows, or NULL. */
-static const char *take_number(const char *name, const char *prefix, int64_t *number) {
+const char *plumb__take_number(const char *name, const char *prefix, int64_t *number) {
     size_t length = strlen(prefix);
     if (strncmp(name, prefix, length) != 0) return NULL;
     const char *at = name + length;
@@ -310,7 +309,7 @@ static bool match(const plumb_model_config *config, place where, const char *res
 static plumb_tensor_lookup find_in_block(const plumb_model_config *config, int64_t block,
                                          const char *rest, plumb_tensor_spec *spec) {
     place where = {BLOCK, block, -1};
-    const char *in_expert = take_number(rest, "ffn.experts.", &where.expert);
+    const char *in_expert = plumb__take_number(rest, "ffn.experts.", &where.expert);
     if (in_expert) {
         where.kind = EXPERT;
         if (where.expert >= extent_of(config, EXPERTS, where)) return PLUMB_TENSOR_UNKNOWN;
@@ -322,12 +321,12 @@ static plumb_tensor_lookup find_in_block(const plumb_model_config *config, int64
 plumb_tensor_lookup plumb__tensor_table_find(const plumb_model_config *config, const char *name,
                                              plumb_tensor_spec *spec) {
     int64_t number;
-    const char *rest = take_number(name, "layers.", &number);
+    const char *rest = plumb__take_number(name, "layers.", &number);
     if (rest) {
         if (number >= config->layers) return PLUMB_TENSOR_UNKNOWN;
         return find_in_block(config, number, rest, spec);
     }
-    rest = take_number(name, "mtp.", &number);
+    rest = plumb__take_number(name, "mtp.", &number);
     if (rest) {
         if (config->draft_stages == 0) return PLUMB_TENSOR_IGNORED;
         if (number >= config->draft_stages) return PLUMB_TENSOR_UNKNOWN;
@@ -339,7 +338,7 @@ plumb_tensor_lookup plumb__tensor_table_find(const plumb_model_config *config, c
         starts_with(name, "image_")) {
         if (config->vision.layers == 0) return PLUMB_TENSOR_IGNORED;
         place where = {VISION_TOP, -1, -1};
-        rest = take_number(name, "vision.blocks.", &where.block);
+        rest = plumb__take_number(name, "vision.blocks.", &where.block);
         if (rest) {
             if (where.block >= config->vision.layers) return PLUMB_TENSOR_UNKNOWN;
             where.kind = VISION_BLOCK;

@@ -25,6 +25,10 @@ typedef enum plumb_tensor_lookup {
 plumb_tensor_lookup plumb__tensor_table_find(const plumb_model_config *config, const char *name,
                                              plumb_tensor_spec *spec);
 
+/* Steps over `prefix`, a canonical decimal below 10^9 and a dot: of "layers.7.attn_norm.weight" and
+ * "layers." it returns "attn_norm.weight" and the 7.  NULL when the name does not begin so. */
+const char *plumb__take_number(const char *name, const char *prefix, int64_t *number);
+
 /* Called for each tensor; `name` is valid during the call.  A nonzero return stops the visit. */
 typedef int (*plumb_tensor_visitor)(void *user, const char *name, const plumb_tensor_spec *spec);
 /* Visits everything the config needs: embedding; layer by layer the dense tensors, then the routed

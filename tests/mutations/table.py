@@ -978,4 +978,12 @@ MUTATIONS = [
         "if (options->payload == PLUMB_SYNTH_FULL) shape->engram_vocab",
         "if (options->payload <= PLUMB_SYNTH_SPARSE_TABLES) shape->engram_vocab",
         "test_synth_release", "holes cost nothing: tables keep their size"),
+    # ---- Converted files: names and metadata -------------------------------------------------------
+    one("gate_is_up", "src/format/gguf_names.c", "{\"w1\", \"ffn_gate_exps\", STACKED}",
+        "{\"w1\", \"ffn_up_exps\", STACKED}", "test_gguf_names", "w1 is the gate, w3 the up"),
+    one("scale_takes_the_name", "src/format/gguf_names.c", "if (rows->kind == MATRIX && scale)",
+        "if (rows->kind == MATRIX && scale && !*place)", "test_gguf_names",
+        "codes and scales are two tensors"),
+    one("names_of_64_bytes", "src/format/gguf_names.c", "length <= PLUMB_GGUF_MOST_NAME",
+        "length <= PLUMB_GGUF_MOST_NAME + 1", "test_gguf_names", "ggml's names end within 64 bytes"),
 ]
