@@ -111,8 +111,9 @@ typedef struct plumb_model_info {
     const char *path;           /* lives as long as the model */
 } plumb_model_info;
 
-/* Opens a folder with config.json and safetensors in the released layout.  Everything is
- * checked before any compute: config, names, dtypes, shapes, offsets, NaN codes of dense weights. */
+/* Opens a folder with config.json and safetensors in the released layout, or a converted file, one
+ * GGUF that `plumb convert` wrote.  Everything is checked before any compute: config, names, dtypes,
+ * shapes, offsets, NaN codes of dense weights. */
 PLUMB_MUST_CHECK plumb_status plumb_model_open(const char *path, const plumb_model_options *options,
                                                plumb_model **model, plumb_error *err);
 void plumb_model_close(plumb_model *model); /* all its sessions must be gone; NULL is fine */
@@ -221,7 +222,7 @@ typedef struct plumb_tokens {
 } plumb_tokens;
 void plumb_tokens_free(plumb_tokens *tokens);
 
-/* Opens tokenizer.json of a model folder (or the file itself). */
+/* Opens tokenizer.json of a model: a folder, a converted file, or the file itself. */
 PLUMB_MUST_CHECK plumb_status plumb_text_open(const char *path, plumb_text **text, plumb_error *err);
 void plumb_text_close(plumb_text *text);
 int64_t plumb_text_vocab_size(const plumb_text *text);

@@ -10,7 +10,7 @@ BELOW = {
     "base": [],
     "arith": ["base"],
     "format": ["base", "arith"],
-    "text": ["base"],
+    "text": ["base", "format"],
     "stream": ["base", "format", "backend"],
     "backend": ["base", "arith"],
     "model": ["base", "arith", "format", "stream", "text", "backend"],
@@ -27,6 +27,7 @@ ONLY = {
     ("plan", "backend"): ["backend/backend.h"],
     ("plan", "model"): ["model/network.h"],
     ("convert", "model"): ["model/engram_hash.h"],
+    ("text", "format"): ["format/model_files.h"],
     ("cli", "stream"): ["stream/route_replay.h", "stream/route_trace.h"],
 }
 # Third-party and system headers that belong to few folders.

@@ -1,10 +1,7 @@
 /* Counting by class and dtype, as the published totals are (spec: checkpoint.md section 4). */
 #include "cli/inspection.h"
 
-#include "cli/model_lookup.h"
-
-#include <stdio.h>
-#include <unistd.h>
+#include "format/model_files.h"
 
 static void add(cli_tally *tally, const plumb_tensor *tensor) {
     int64_t elements = tensor->shape[0] * tensor->shape[1];
@@ -14,12 +11,6 @@ static void add(cli_tally *tally, const plumb_tensor *tensor) {
         tally->parameters += 2 * elements;
     else if (tensor->dtype != PLUMB_DTYPE_F8_E8M0)
         tally->parameters += elements;
-}
-
-static bool has_file(const plumb_checkpoint *checkpoint, const char *name) {
-    char path[CLI_PATH_SIZE];
-    int length = snprintf(path, sizeof path, "%s/%s", plumb__checkpoint_path(checkpoint), name);
-    return length > 0 && length < CLI_PATH_SIZE && access(path, R_OK) == 0;
 }
 
 void cli_inspect(const plumb_checkpoint *checkpoint, cli_inspection *inspection) {
@@ -35,8 +26,9 @@ void cli_inspect(const plumb_checkpoint *checkpoint, cli_inspection *inspection)
     inspection->resident_bytes = classes[PLUMB_CLASS_DENSE].bytes + classes[PLUMB_CLASS_HEAD].bytes;
     inspection->has_draft = classes[PLUMB_CLASS_DRAFT_DENSE].tensors > 0;
     inspection->has_vision = classes[PLUMB_CLASS_VISION].tensors > 0;
-    inspection->has_tokenizer = has_file(checkpoint, "tokenizer.json");
-    inspection->has_token_map = has_file(checkpoint, "engram_token_map.i32");
+    const char *model = plumb__checkpoint_path(checkpoint);
+    inspection->has_tokenizer = plumb__model_file_exists(model, "tokenizer.json");
+    inspection->has_token_map = plumb__model_file_exists(model, "engram_token_map.i32");
 }
 
 cli_layer_span cli_layer_span_at(const plumb_model_config *config, int64_t first) {

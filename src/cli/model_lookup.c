@@ -102,9 +102,6 @@ plumb_status cli_find_model(const cli_options *options, char path[CLI_PATH_SIZE]
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "--model", -1,
                            plumb__format("%zu bytes", size).s, "a path below %d bytes",
                            CLI_PATH_SIZE);
-    if (size >= 5 && strcmp(model + size - 5, ".gguf") == 0)
-        return plumb__fail(err, PLUMB_ERROR_UNSUPPORTED, model, NULL, -1, "a GGUF file",
-                           "a folder with config.json and safetensors");
     struct stat info;
     if (stat(model, &info) == 0) {
         memcpy(path, model, size + 1);
@@ -116,5 +113,5 @@ plumb_status cli_find_model(const cli_options *options, char path[CLI_PATH_SIZE]
         is_plain_name(slash + 1, strlen(slash + 1)))
         return find_in_cache(options, model, (size_t)(slash - model), path, err);
     return plumb__fail(err, PLUMB_ERROR_IO, model, *model == '\0' ? "model" : NULL, -1,
-                       fault == ENOENT ? "nothing" : strerror(fault), "a model folder");
+                       fault == ENOENT ? "nothing" : strerror(fault), "a model's folder or file");
 }

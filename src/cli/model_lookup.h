@@ -7,8 +7,8 @@
 enum { CLI_PATH_SIZE = 4096 };
 
 /* In this order: no -m is the demo model, installed or in the source tree; an existing path is
- * itself; `org/name` is the snapshot that refs/main of the Hugging Face cache names.  A .gguf file
- * is refused by name.  Looks only, opens nothing but refs/main. */
+ * itself; `org/name` is the snapshot that refs/main of the Hugging Face cache names.  Looks
+ * only, opens nothing but refs/main. */
 PLUMB_MUST_CHECK plumb_status cli_find_model(const cli_options *options, char path[CLI_PATH_SIZE],
                                              plumb_error *err);
 

@@ -18,8 +18,8 @@ const cli_option cli_option_rows[] = {
     /* the model and the machine */
     {.name = "model", .brief = "-m", .value = "MODEL", .kind = CLI_PATH, .field = FIELD(model),
      .commands = LOADS,
-     .help = "folder with config.json and safetensors, or the id of a model in the Hugging Face "
-             "cache (default: the demo model that comes with plumb)"},
+     .help = "folder with config.json and safetensors, converted file, or the id of a model in the "
+             "Hugging Face cache (default: the demo model that comes with plumb)"},
     {.name = "ctx", .brief = "-c", .value = "N", .kind = CLI_INTEGER, .field = FIELD(context),
      .low = 1, .high = INT64_C(1) << 24, .commands = EVALUATES,
      .help = "most positions the session may hold (default: the model's maximum)"},

@@ -1,8 +1,8 @@
 #include "cli/streaming.h"
 
 #include "base/error.h"
-#include "base/file.h"
 #include "cli/output.h"
+#include "format/model_files.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +22,12 @@ static void make_folder(char *path) {
     }
 }
 
-static void add_file(XXH3_state_t *hash, const char *folder, const char *name) {
-    char path[CLI_PATH_SIZE], *text;
+static void add_file(XXH3_state_t *hash, const char *model, const char *name) {
+    char *text;
     int64_t size;
     plumb_error ignored; /* a model may have no index, and opening it will say what is wrong */
-    int length = snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (length < 0 || (size_t)length >= sizeof path) return;
-    if (plumb__file_load(path, CLI_MOST_INPUT_BYTES, &text, &size, &ignored) != PLUMB_OK) return;
+    if (plumb__model_file_load(model, name, CLI_MOST_INPUT_BYTES, &text, &size, &ignored) != PLUMB_OK)
+        return;
     XXH3_64bits_update(hash, text, (size_t)size);
     free(text);
 }

@@ -135,12 +135,8 @@ static plumb_status load_config(plumb_checkpoint *checkpoint, plumb_error *err) 
     if (stat(checkpoint->path, &found) == 0 && !S_ISDIR(found.st_mode))
         return plumb__fail(err, PLUMB_ERROR_IO, checkpoint->path, "model", -1, "a file",
                            "the folder that holds config.json");
-    char *path = join(checkpoint->path, "config.json");
-    if (!path) return plumb__fail_memory(err, "path", strlen(checkpoint->path));
-    plumb_status status = plumb__config_load(path, checkpoint->log, checkpoint->log_user,
-                                             &checkpoint->config, err);
-    free(path);
-    return status;
+    return plumb__config_load(checkpoint->path, checkpoint->log, checkpoint->log_user,
+                              &checkpoint->config, err);
 }
 
 plumb_status plumb__checkpoint_open_folder(plumb_checkpoint *checkpoint, plumb_error *err) {

@@ -2,8 +2,8 @@
 #include "format/model_config.h"
 
 #include "base/error.h"
-#include "base/file.h"
 #include "format/model_config_fields.h"
+#include "format/model_files.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -279,14 +279,17 @@ plumb_status plumb__config_parse(const char *json, size_t size, const char *path
     return status;
 }
 
-plumb_status plumb__config_load(const char *path, plumb_log_fn log, void *log_user,
+plumb_status plumb__config_load(const char *model, plumb_log_fn log, void *log_user,
                                 plumb_model_config *config, plumb_error *err) {
-    char *text;
+    char *text = NULL, *path = plumb__model_file_name(model, "config.json");
     int64_t size;
-    plumb_status status = plumb__file_load(path, MAX_CONFIG_BYTES, &text, &size, err);
-    if (status != PLUMB_OK) return status;
-    status = plumb__config_parse(text, (size_t)size, path, log, log_user, config, err);
+    plumb_status status =
+        path ? plumb__model_file_load(model, "config.json", MAX_CONFIG_BYTES, &text, &size, err)
+             : plumb__fail_memory(err, model, strlen(model));
+    if (status == PLUMB_OK)
+        status = plumb__config_parse(text, (size_t)size, path, log, log_user, config, err);
     free(text);
+    free(path);
     return status;
 }
 

@@ -57,8 +57,8 @@ typedef struct plumb_model_config {
     plumb_vision_config vision;
 } plumb_model_config;
 
-/* Reads and checks `path` (a config.json). */
-PLUMB_MUST_CHECK plumb_status plumb__config_load(const char *path, plumb_log_fn log, void *log_user,
+/* Reads and checks the config of a model: a folder, a converted file, or a config.json. */
+PLUMB_MUST_CHECK plumb_status plumb__config_load(const char *model, plumb_log_fn log, void *log_user,
                                                  plumb_model_config *config, plumb_error *err);
 /* The same from memory; `path` only names the source in errors. */
 PLUMB_MUST_CHECK plumb_status plumb__config_parse(const char *json, size_t size, const char *path,

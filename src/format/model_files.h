@@ -1,5 +1,8 @@
 /* The small files beside the weights: config.json, tokenizer.json and the like.  In a model folder
- * they are files; a converted file holds each byte for byte as metadata. */
+ * they are files; a converted file holds each byte for byte as metadata.
+ *
+ * `model` is the path of a folder or of a converted file.  Any other file stands for the one that is
+ * asked for, so that a tokenizer.json alone will do where no more is needed. */
 #ifndef PLUMB_FORMAT_MODEL_FILES_H
 #define PLUMB_FORMAT_MODEL_FILES_H
 
@@ -12,15 +15,18 @@
 #define PLUMB_GGUF_FILE_KEY "plumb.file."
 #define PLUMB_GGUF_FORMAT_KEY "plumb.format" /* u32: 1 */
 
-/* Is the model a single file (a converted one), not a folder? */
+/* Is the model a single file (a converted one)?  Told by its first bytes, not by its name. */
 bool plumb__model_is_file(const char *model);
-/* Does it have this file?  Absent is false; a link that leads nowhere is true, so that loading it
- * says what is wrong. */
+/* Does it have this file?  Absent is false; a link that leads nowhere and a converted file that
+ * cannot be read are true, so that loading it says what is wrong. */
 bool plumb__model_file_exists(const char *model, const char *name);
 /* The whole of it, with a NUL after it; free() it.  At most `limit` bytes.  In errors the file is
- * called MODEL/NAME, or MODEL with the metadata's key as the field. */
+ * called as plumb__model_file_name says, or MODEL with the metadata's key as the field. */
 PLUMB_MUST_CHECK plumb_status plumb__model_file_load(const char *model, const char *name,
                                                      int64_t limit, char **text, int64_t *size,
                                                      plumb_error *err);
+/* What to call it in errors about its content: MODEL/NAME, inside a converted file too, or MODEL
+ * where that is the file itself.  NULL without memory; free() it. */
+char *plumb__model_file_name(const char *model, const char *name);
 
 #endif

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <utf8proc.h>
 #define XXH_INLINE_ALL
@@ -17,8 +16,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/utf8.h"
+#include "format/model_files.h"
 #include "text/vocabulary.h"
 
 /* Keys of all folded ids, one behind the other, and a hash table over them. */
@@ -177,10 +176,14 @@ static plumb_status check_image_token(const plumb_text *text, const char *path, 
                        "id %lld, the config's image_token_id", (long long)image_id);
 }
 
-static plumb_status from_tokenizer(const char *path, int64_t vocab, int64_t folded,
-                                   int64_t image_id, int32_t **map, plumb_error *err) {
+static const char tokenizer_file[] = "tokenizer.json", map_file[] = "engram_token_map.i32";
+
+/* `path` is what errors call the file. */
+static plumb_status from_tokenizer(const char *model, const char *path, int64_t vocab,
+                                   int64_t folded, int64_t image_id, int32_t **map,
+                                   plumb_error *err) {
     plumb_text *text;
-    plumb_status status = plumb_text_open(path, &text, err);
+    plumb_status status = plumb_text_open(model, &text, err);
     if (status != PLUMB_OK) return status;
     int64_t size = plumb_text_vocab_size(text), found = 0;
     int32_t *ids = NULL;
@@ -221,11 +224,11 @@ static plumb_status check_ids(const char *path, const unsigned char *bytes, int6
                        plumb__format("%lld", (long long)next).s, "%lld", (long long)folded);
 }
 
-static plumb_status from_file(const char *path, int64_t vocab, int64_t folded, int32_t **map,
-                              plumb_error *err) {
+static plumb_status from_file(const char *model, const char *path, int64_t vocab, int64_t folded,
+                              int32_t **map, plumb_error *err) {
     int64_t expected = vocab * 4, found;
     char *bytes;
-    plumb_status status = plumb__file_load(path, expected, &bytes, &found, err);
+    plumb_status status = plumb__model_file_load(model, map_file, expected, &bytes, &found, err);
     if (status != PLUMB_OK) return status;
     int32_t *ids = malloc((size_t)expected);
     if (!ids)
@@ -245,31 +248,24 @@ static plumb_status from_file(const char *path, int64_t vocab, int64_t folded, i
     return status;
 }
 
-/* Is there something of that name?  A link that leads nowhere is something: opening it says so. */
-static bool is_there(const char *path) {
-    struct stat found;
-    return lstat(path, &found) == 0;
-}
-
-plumb_status plumb__token_map_load(const char *folder, int64_t vocab, int64_t folded,
+plumb_status plumb__token_map_load(const char *model, int64_t vocab, int64_t folded,
                                    int64_t image_id, int32_t **map, plumb_error *err) {
     if (vocab < 1 || vocab > PLUMB_MOST_TOKENS)
-        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, folder, "vocabulary", -1,
+        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, model, "vocabulary", -1,
                            plumb__format("%lld ids", (long long)vocab).s, "1..%lld",
                            (long long)PLUMB_MOST_TOKENS);
-    size_t size = strlen(folder) + sizeof "/engram_token_map.i32";
-    char *path = malloc(size);
-    if (!path) return plumb__fail_memory(err, folder, size);
-    (void)snprintf(path, size, "%s/tokenizer.json", folder);
+    bool tokenizer = plumb__model_file_exists(model, tokenizer_file);
+    char *path = plumb__model_file_name(model, tokenizer ? tokenizer_file : map_file);
     plumb_status status;
-    if (is_there(path)) {
-        status = from_tokenizer(path, vocab, folded, image_id, map, err);
-    } else {
-        (void)snprintf(path, size, "%s/engram_token_map.i32", folder);
-        status = is_there(path) ? from_file(path, vocab, folded, map, err)
-                                : plumb__fail(err, PLUMB_ERROR_IO, path, "open", -1, "no such file",
-                                              "a readable file, or tokenizer.json beside it");
-    }
+    if (!path)
+        status = plumb__fail_memory(err, model, strlen(model));
+    else if (tokenizer)
+        status = from_tokenizer(model, path, vocab, folded, image_id, map, err);
+    else if (plumb__model_file_exists(model, map_file))
+        status = from_file(model, path, vocab, folded, map, err);
+    else
+        status = plumb__fail(err, PLUMB_ERROR_IO, path, "open", -1, "no such file",
+                             "a readable file, or tokenizer.json beside it");
     free(path);
     return status;
 }

@@ -11,10 +11,11 @@
  * *folded is the number of distinct folded ids. */
 PLUMB_MUST_CHECK plumb_status plumb__token_map_build(const plumb_text *text, int32_t **map,
                                                      int64_t *folded, plumb_error *err);
-/* Of the model in `folder`: from tokenizer.json if there is one, else from engram_token_map.i32.
+/* Of a model, a folder or a converted file: from tokenizer.json if there is one, else from
+ * engram_token_map.i32.
  * Checks that it has `vocab` entries and exactly `folded` distinct ids, in order of first use, and
  * that the tokenizer, if there is one, calls token `image_id` <｜deepseek_image｜>. */
-PLUMB_MUST_CHECK plumb_status plumb__token_map_load(const char *folder, int64_t vocab, int64_t folded,
+PLUMB_MUST_CHECK plumb_status plumb__token_map_load(const char *model, int64_t vocab, int64_t folded,
                                                     int64_t image_id, int32_t **map,
                                                     plumb_error *err);
 

@@ -13,8 +13,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/utf8.h"
+#include "format/model_files.h"
 
 /* Slices and offsets stay far inside 32 bits; the released file has 6.4 MB. */
 #define MOST_FILE_BYTES (INT64_C(1) << 28)
@@ -382,15 +382,6 @@ static void read_top(plumb__json_reader *r, plumb__tokenizer_json *file) {
 
 /* ---- The file ---- */
 
-static char *file_path(const char *path) {
-    struct stat st;
-    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    size_t size = strlen(path) + sizeof "/tokenizer.json";
-    char *full = malloc(size);
-    if (full) (void)snprintf(full, size, "%s%s", path, folder ? "/tokenizer.json" : "");
-    return full;
-}
-
 static plumb_status parse(plumb__tokenizer_json *file, size_t size, plumb_error *err) {
     size_t valid = plumb__utf8_valid_prefix(file->text, size);
     if (valid < size)
@@ -404,13 +395,13 @@ static plumb_status parse(plumb__tokenizer_json *file, size_t size, plumb_error 
     return reader.status;
 }
 
-plumb_status plumb__tokenizer_json_read(plumb__tokenizer_json *file, const char *path,
+plumb_status plumb__tokenizer_json_read(plumb__tokenizer_json *file, const char *model,
                                         plumb_error *err) {
-    *file = (plumb__tokenizer_json){.path = file_path(path)};
-    if (!file->path) return plumb__fail_memory(err, path, strlen(path));
+    *file = (plumb__tokenizer_json){.path = plumb__model_file_name(model, "tokenizer.json")};
+    if (!file->path) return plumb__fail_memory(err, model, strlen(model));
     int64_t size;
-    plumb_status status =
-        plumb__file_load(file->path, MOST_FILE_BYTES, &file->text, &size, err);
+    plumb_status status = plumb__model_file_load(model, "tokenizer.json", MOST_FILE_BYTES,
+                                                 &file->text, &size, err);
     return status == PLUMB_OK ? parse(file, (size_t)size, err) : status;
 }
 

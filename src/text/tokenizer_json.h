@@ -32,12 +32,12 @@ typedef struct plumb__tokenizer_json {
     int n_splits;
 } plumb__tokenizer_json;
 
-/* Reads tokenizer.json of a folder, or the file itself.  Anything in it that the tokenizer does not
- * honour (a normalizer, dropout, byte fallback, other kinds of pre-tokenizer, ...) is refused.
- * Spec: tokenizer-and-chat.md sections 1 and 2.  Free with plumb__tokenizer_json_free, also after
- * a failure. */
+/* Reads tokenizer.json of a model: a folder, a converted file, or the file itself.  Anything in it
+ * that the tokenizer does not honour (a normalizer, dropout, byte fallback, other kinds of
+ * pre-tokenizer, ...) is refused.  Spec: tokenizer-and-chat.md sections 1 and 2.  Free with
+ * plumb__tokenizer_json_free, also after a failure. */
 PLUMB_MUST_CHECK plumb_status plumb__tokenizer_json_read(plumb__tokenizer_json *file,
-                                                         const char *path, plumb_error *err);
+                                                         const char *model, plumb_error *err);
 /* The same of bytes in memory, which are copied; `name` stands for the path in errors. */
 PLUMB_MUST_CHECK plumb_status plumb__tokenizer_json_parse(plumb__tokenizer_json *file,
                                                           const char *name, const char *bytes,

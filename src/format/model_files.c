@@ -1,0 +1,135 @@
+/* Small files of a model.
+ *
+ * A converted file is opened anew for each of them: they are few, its header is in the page cache
+ * after the first, and nobody has to carry an open model around to read a tokenizer. */
+#include "format/model_files.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "format/gguf.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool plumb__model_is_file(const char *model) {
+    static const char magic[4] = {'G', 'G', 'U', 'F'};
+    char begin[sizeof magic];
+    int fd = open(model, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO has no writer yet */
+    if (fd < 0) return false;
+    bool same = pread(fd, begin, sizeof begin, 0) == (ssize_t)sizeof begin &&
+                !memcmp(begin, magic, sizeof magic);
+    (void)close(fd);
+    return same;
+}
+
+/* Something that is neither a folder nor a converted file; a link that leads nowhere is something. */
+static bool stands_for_itself(const char *model) {
+    struct stat found;
+    if (lstat(model, &found) != 0) return false;
+    bool folder = stat(model, &found) == 0 && S_ISDIR(found.st_mode);
+    return !folder && !plumb__model_is_file(model);
+}
+
+char *plumb__model_file_name(const char *model, const char *name) {
+    if (stands_for_itself(model)) return strdup(model);
+    size_t size = strlen(model) + strlen(name) + 2;
+    char *path = malloc(size);
+    if (path) (void)snprintf(path, size, "%s/%s", model, name);
+    return path;
+}
+
+/* ---- In a converted file ----------------------------------------------------------------------- */
+
+/* Free *gguf in any case. */
+static plumb_status read_header(const char *model, plumb_gguf *gguf, plumb_error *err) {
+    int fd;
+    struct stat opened;
+    *gguf = (plumb_gguf){0};
+    plumb_status status = plumb__file_open(model, &fd, &opened, err);
+    if (status != PLUMB_OK) return status;
+    status = plumb__gguf_read(fd, opened.st_size, model, gguf, err);
+    (void)close(fd);
+    return status;
+}
+
+static bool is_token_map(const char *name) { return !strcmp(name, "engram_token_map.i32"); }
+
+static plumb__text192 key_of(const char *name) {
+    if (is_token_map(name)) return plumb__format("%s", PLUMB_GGUF_TOKEN_MAP_KEY);
+    if (!strcmp(name, "config.json")) return plumb__format("%s", PLUMB_GGUF_CONFIG_KEY);
+    return plumb__format("%s%s", PLUMB_GGUF_FILE_KEY, name);
+}
+
+static bool exists_as_metadata(const char *model, const char *name) {
+    plumb_gguf gguf;
+    plumb_error ignored; /* loading it meets the same fault */
+    bool found = read_header(model, &gguf, &ignored) != PLUMB_OK ||
+                 plumb__gguf_find(&gguf, key_of(name).s) != NULL;
+    plumb__gguf_free(&gguf);
+    return found;
+}
+
+static plumb_status find_bytes(const plumb_gguf *gguf, const char *name, const void **bytes,
+                               int64_t *size, plumb_error *err) {
+    plumb__text192 key = key_of(name);
+    if (is_token_map(name)) {
+        const plumb_gguf_value *map;
+        plumb_status status = plumb__gguf_array(gguf, key.s, PLUMB_GGUF_I32, -1, &map, err);
+        if (status != PLUMB_OK) return status;
+        *bytes = map->bytes;
+        *size = map->size;
+        return PLUMB_OK;
+    }
+    const char *text;
+    plumb_status status = plumb__gguf_string(gguf, key.s, &text, size, err);
+    if (status == PLUMB_OK) *bytes = text;
+    return status;
+}
+
+static plumb_status load_metadata(const char *model, const char *name, int64_t limit, char **text,
+                                  int64_t *size, plumb_error *err) {
+    plumb_gguf gguf;
+    const void *bytes = NULL;
+    int64_t found = 0;
+    char *copy = NULL;
+    plumb_status status = read_header(model, &gguf, err);
+    if (status == PLUMB_OK) status = find_bytes(&gguf, name, &bytes, &found, err);
+    if (status == PLUMB_OK && found > limit)
+        status = plumb__fail(err, PLUMB_ERROR_FORMAT, model, key_of(name).s, -1,
+                             plumb__format("%lld bytes", (long long)found).s, "at most %lld bytes",
+                             (long long)limit);
+    if (status == PLUMB_OK && !(copy = malloc((size_t)found + 1)))
+        status = plumb__fail_memory(err, model, (size_t)found + 1);
+    if (status == PLUMB_OK) {
+        if (found > 0) memcpy(copy, bytes, (size_t)found);
+        copy[found] = 0;
+        *text = copy;
+        *size = found;
+    }
+    plumb__gguf_free(&gguf);
+    return status;
+}
+
+/* ---- Anywhere ---------------------------------------------------------------------------------- */
+
+bool plumb__model_file_exists(const char *model, const char *name) {
+    if (plumb__model_is_file(model)) return exists_as_metadata(model, name);
+    char *path = plumb__model_file_name(model, name);
+    struct stat found;
+    bool exists = path && lstat(path, &found) == 0;
+    free(path);
+    return exists;
+}
+
+plumb_status plumb__model_file_load(const char *model, const char *name, int64_t limit, char **text,
+                                    int64_t *size, plumb_error *err) {
+    if (plumb__model_is_file(model)) return load_metadata(model, name, limit, text, size, err);
+    char *path = plumb__model_file_name(model, name);
+    if (!path) return plumb__fail_memory(err, name, strlen(model));
+    plumb_status status = plumb__file_load(path, limit, text, size, err);
+    free(path);
+    return status;
+}
