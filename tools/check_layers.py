@@ -32,7 +32,7 @@ ONLY = {
 }
 # Third-party and system headers that belong to few folders.
 OWNERS = {
-    "jansson.h": ["format", "text", "synth", "cli"],
+    "jansson.h": ["format", "text", "synth", "convert", "cli"],
     "pcre2.h": ["text"],
     "utf8proc.h": ["text"],
     "xxhash.h": ["format", "text", "stream", "engine", "convert", "cli"],

@@ -220,11 +220,10 @@ static void read_added_token(plumb__json_reader *r, plumb__added_entry *entry) {
             expect_boolean(r, "added_tokens.lstrip", false);
         else if (which == 4)
             expect_boolean(r, "added_tokens.rstrip", false);
-        /* Without a normalizer `normalized` changes nothing, and `special` only what decoders of
-         * other libraries may skip. */
-        else
-            (void)plumb__json_boolean(r, which == 5 ? "added_tokens.normalized"
-                                                    : "added_tokens.special");
+        else if (which == 5) /* without a normalizer it changes nothing */
+            (void)plumb__json_boolean(r, "added_tokens.normalized");
+        else /* what decoders of other libraries may skip */
+            entry->special = plumb__json_boolean(r, "added_tokens.special");
     }
     require_properties(r, "added_tokens", names, seen, 3);
     bool has_nul = entry->content.size && memchr(entry->content.bytes, 0, entry->content.size);
@@ -242,7 +241,7 @@ static void read_added_tokens(plumb__json_reader *r, plumb__tokenizer_json *file
             return;
         }
         file->added = grown;
-        file->added[file->n_added] = (plumb__added_entry){{"", 0}, -1};
+        file->added[file->n_added] = (plumb__added_entry){{"", 0}, -1, false};
         read_added_token(r, &file->added[file->n_added++]);
     }
 }

@@ -14,6 +14,7 @@ typedef struct plumb__vocab_entry {
 typedef struct plumb__added_entry {
     plumb__slice content; /* literal text */
     int64_t id;
+    bool special;
 } plumb__added_entry;
 
 typedef struct plumb__merge_entry {
