@@ -179,6 +179,10 @@ const char *plumb__checkpoint_shard_path(const plumb_checkpoint *checkpoint, int
     return checkpoint->shards[shard].path;
 }
 
+const plumb_shard_file *plumb__checkpoint_shard(const plumb_checkpoint *checkpoint, int64_t shard) {
+    return &checkpoint->shards[shard];
+}
+
 int plumb__checkpoint_shard_fd(const plumb_checkpoint *checkpoint, int64_t shard) {
     return checkpoint->shards[shard].fd;
 }

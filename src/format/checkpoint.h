@@ -35,6 +35,9 @@ const plumb_tensor *plumb__checkpoint_find(const plumb_checkpoint *checkpoint, c
     __attribute__((format(printf, 2, 3)));
 int64_t plumb__checkpoint_shards(const plumb_checkpoint *checkpoint);
 const char *plumb__checkpoint_shard_path(const plumb_checkpoint *checkpoint, int64_t shard);
+/* The file as it was opened (shard_file.h). */
+const struct plumb_shard_file *plumb__checkpoint_shard(const plumb_checkpoint *checkpoint,
+                                                       int64_t shard);
 /* The checkpoint's own descriptor of a shard; reads through it use the page cache. */
 int plumb__checkpoint_shard_fd(const plumb_checkpoint *checkpoint, int64_t shard);
 

@@ -13,7 +13,7 @@ plumb_stored_units plumb__stored_units(const plumb_tensor *tensor, int form) {
     int64_t width = tensor->shape[1];
     switch ((plumb_stored_form)form) {
     case PLUMB_STORED_RELEASED:
-        u.codes = u.stored = 1;
+        u.codes = u.stored = plumb__dtype_bytes(tensor->dtype);
         break;
     case PLUMB_STORED_F32:
     case PLUMB_STORED_BF16:
@@ -97,7 +97,7 @@ int64_t plumb__stored_encode(const plumb_stored_units *u, int64_t first, int64_t
                              const uint8_t *codes, const uint8_t *scales, const uint8_t *tiles,
                              uint8_t *stored) {
     switch ((plumb_stored_form)u->form) {
-    case PLUMB_STORED_RELEASED: memcpy(stored, codes, (size_t)n); return -1;
+    case PLUMB_STORED_RELEASED: memcpy(stored, codes, (size_t)(n * u->codes)); return -1;
     case PLUMB_STORED_MXFP4: plumb__mxfp4_pack(codes, scales, n, stored); return -1;
     case PLUMB_STORED_ROWS:
         plumb__rows_join(codes, u->codes, scales, u->scales, n, stored);
@@ -117,7 +117,7 @@ int64_t plumb__stored_decode(const plumb_stored_units *u, int64_t first, int64_t
                              const uint8_t *stored, const uint8_t *tiles, uint8_t *codes,
                              uint8_t *scales) {
     switch ((plumb_stored_form)u->form) {
-    case PLUMB_STORED_RELEASED: memcpy(codes, stored, (size_t)n); return -1;
+    case PLUMB_STORED_RELEASED: memcpy(codes, stored, (size_t)(n * u->codes)); return -1;
     case PLUMB_STORED_MXFP4: plumb__mxfp4_unpack(stored, n, codes, scales); return -1;
     case PLUMB_STORED_ROWS:
         plumb__rows_split(stored, n, u->codes, codes, u->scales, scales);

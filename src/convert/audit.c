@@ -1,0 +1,282 @@
+/* Every payload is read once, past the page cache.  Its bytes are hashed as stored; decoded, the
+ * released bytes of every part are hashed too, so that a mistake of the conversion would show as well
+ * as one of the disk. */
+#include "convert/audit.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/machine.h"
+#include "convert/difference.h"
+#include "convert/payload_reader.h"
+#include "convert/source_reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 4 << 20 };
+
+/* What one thread works with. */
+typedef struct auditor {
+    plumb_payload_reader stored;
+    plumb_source_reader source;
+    uint8_t *codes, *scales; /* decoded; or expected as stored */
+    int64_t codes_room, scales_room;
+    uint8_t *tiles;          /* of the matrix at work */
+    XXH3_state_t *stored_hash, *codes_hash, *scales_hash;
+} auditor;
+
+typedef struct audit_run {
+    const plumb_audit *audit;
+    plumb_payload_files files;
+    plumb_source_files source_files;
+    auditor *auditors; /* [jobs] */
+    int jobs;
+} audit_run;
+
+static plumb_status fail_digest(const audit_run *run, const char *name, int64_t offset,
+                                int64_t bytes, XXH128_hash_t found, XXH128_hash_t expected,
+                                plumb_error *err) {
+    return plumb__fail(err, PLUMB_ERROR_VALUE, run->audit->shard->path, name, offset,
+                       plumb__format("%lld bytes with XXH3-128 %016llx%016llx", (long long)bytes,
+                                     (unsigned long long)found.high64,
+                                     (unsigned long long)found.low64).s,
+                       "XXH3-128 %016llx%016llx", (unsigned long long)expected.high64,
+                       (unsigned long long)expected.low64);
+}
+
+/* ---- One piece --------------------------------------------------------------------------------- */
+
+typedef struct piece {
+    const plumb_stored_tensor *tensor;
+    int64_t number;          /* of the tensor in the file */
+    plumb_stored_units units;
+    int64_t part, first, n;  /* units [first, first + n) of the part */
+    const uint8_t *bytes;    /* as stored */
+} piece;
+
+static plumb_status make_room(uint8_t **memory, int64_t *room, int64_t bytes, plumb_error *err) {
+    if (bytes <= *room) return PLUMB_OK;
+    plumb__free_aligned(*memory);
+    *room = 0;
+    *memory = plumb__alloc_aligned(bytes, 1);
+    if (!*memory) return plumb__fail_memory(err, "audit", (size_t)bytes);
+    *room = bytes;
+    return PLUMB_OK;
+}
+
+static plumb_status compare_piece(const audit_run *run, auditor *a, const piece *p,
+                                  plumb_error *err) {
+    const plumb_stored_tensor *source = &run->audit->source->tensor[p->number];
+    const plumb_stored_units *u = &p->units;
+    plumb_status status = plumb__source_units_read(&a->source, source, u, &source->part[p->part],
+                                                   p->first, p->n, err);
+    if (status == PLUMB_OK) status = make_room(&a->codes, &a->codes_room, p->n * u->stored, err);
+    if (status != PLUMB_OK) return status;
+    int64_t bad = plumb__stored_encode(u, p->first, p->n, a->source.codes, a->source.scales,
+                                       a->source.tiles, a->codes);
+    if (bad >= 0)
+        return plumb__fail(err, PLUMB_ERROR_VALUE,
+                           plumb__checkpoint_path(run->audit->source->checkpoint),
+                           source->part[p->part].codes->name, bad,
+                           "a value that the form of the file cannot hold", "the value of the file");
+    if (memcmp(a->codes, p->bytes, (size_t)(p->n * u->stored)) == 0) return PLUMB_OK;
+    return plumb__difference_tell(p->tensor, p->part, p->first, p->n, p->bytes, a->codes,
+                                  run->audit->shard->path, err);
+}
+
+/* Released bytes that are stored as they are need no second digest. */
+static bool decodes(const plumb_stored_tensor *t) { return t->form != PLUMB_STORED_RELEASED; }
+
+static plumb_status decode_piece(const audit_run *run, auditor *a, const piece *p,
+                                 plumb_error *err) {
+    const plumb_stored_units *u = &p->units;
+    const uint8_t *tiles = u->tiles ? a->tiles + plumb__stored_tiles_begin(u, p->first) : NULL;
+    plumb_status status = make_room(&a->codes, &a->codes_room, p->n * u->codes, err);
+    if (status == PLUMB_OK)
+        status = make_room(&a->scales, &a->scales_room, p->n * u->scales, err);
+    if (status != PLUMB_OK) return status;
+    int64_t bad = plumb__stored_decode(u, p->first, p->n, p->bytes, tiles, a->codes, a->scales);
+    if (bad >= 0) {
+        int64_t columns = u->tiles ? u->columns : p->tensor->shape[0];
+        int64_t row = (u->tiles ? p->first : p->first / columns) + bad / columns;
+        return plumb__fail(err, PLUMB_ERROR_VALUE, run->audit->shard->path, p->tensor->name,
+                           p->tensor->offset + p->first * u->stored + bad * (u->stored / u->codes),
+                           plumb__format("in row %lld, column %lld no code times its scale",
+                                         (long long)row, (long long)(bad % columns)).s,
+                           "the exact value of a released weight");
+    }
+    (void)XXH3_128bits_update(a->codes_hash, a->codes, (size_t)(p->n * u->codes));
+    (void)XXH3_128bits_update(a->scales_hash, a->scales, (size_t)(p->n * u->scales));
+    return PLUMB_OK;
+}
+
+/* ---- One tensor -------------------------------------------------------------------------------- */
+
+static plumb_status load_tiles(const audit_run *run, auditor *a, const plumb_stored_tensor *t,
+                               plumb_error *err) {
+    const plumb_tensor *tiles = t->tiles;
+    free(a->tiles);
+    a->tiles = malloc((size_t)tiles->bytes);
+    if (!a->tiles) return plumb__fail_memory(err, tiles->name, (size_t)tiles->bytes);
+    const plumb_converted_file *file = run->audit->file;
+    for (int64_t i = 0; i < file->count; i++) {
+        const plumb_stored_tensor *s = &file->tensor[i];
+        if (s->part->codes != tiles) continue;
+        const uint8_t *bytes;
+        plumb_status status = plumb__payload_read(&a->stored, 0, s->offset, s->bytes, s->name,
+                                                  &bytes, err);
+        if (status == PLUMB_OK) memcpy(a->tiles, bytes, (size_t)tiles->bytes);
+        return status;
+    }
+    return plumb__fail(err, PLUMB_ERROR_TENSOR, run->audit->shard->path, t->name, t->offset,
+                       "a matrix without scales", "its tiles' scales");
+}
+
+static plumb_status check_part(const audit_run *run, auditor *a, const plumb_stored_tensor *t,
+                               int64_t part, plumb_error *err) {
+    const plumb_converted_header *h = run->audit->header;
+    const plumb_tensor *first = plumb__checkpoint_tensor(run->audit->file->checkpoint, 0);
+    const plumb_tensor *codes = t->part[part].codes, *scales = t->part[part].scales;
+    int64_t bytes = t->bytes / t->parts, offset = t->offset + part * bytes;
+    XXH128_hash_t found = XXH3_128bits_digest(a->codes_hash);
+    XXH128_hash_t expected = plumb__source_digest(h, codes - first);
+    if (!XXH128_isEqual(found, expected))
+        return fail_digest(run, codes->name, offset, bytes, found, expected, err);
+    if (!scales) return PLUMB_OK;
+    found = XXH3_128bits_digest(a->scales_hash);
+    expected = plumb__source_digest(h, scales - first);
+    if (XXH128_isEqual(found, expected)) return PLUMB_OK;
+    return fail_digest(run, scales->name, offset, bytes, found, expected, err);
+}
+
+static plumb_status audit_part(const audit_run *run, plumb_jobs *jobs, auditor *a, piece *p,
+                               plumb_error *err) {
+    const plumb_stored_units *u = &p->units;
+    int64_t most = plumb__source_units_most(u);
+    int64_t begin = p->tensor->offset + p->part * u->count * u->stored;
+    bool decoding = decodes(p->tensor) && !run->audit->source;
+    (void)XXH3_128bits_reset(a->codes_hash);
+    (void)XXH3_128bits_reset(a->scales_hash);
+    for (p->first = 0; p->first < u->count; p->first += p->n) {
+        p->n = u->count - p->first < most ? u->count - p->first : most;
+        plumb_status status =
+            plumb__payload_read(&a->stored, 0, begin + p->first * u->stored, p->n * u->stored,
+                                p->tensor->name, &p->bytes, err);
+        if (status != PLUMB_OK) return status;
+        (void)XXH3_128bits_update(a->stored_hash, p->bytes, (size_t)(p->n * u->stored));
+        if (run->audit->source) status = compare_piece(run, a, p, err);
+        else if (decoding) status = decode_piece(run, a, p, err);
+        if (status == PLUMB_OK) status = plumb__jobs_add(jobs, p->number, p->n * u->stored, err);
+        if (status != PLUMB_OK) return status;
+    }
+    return decoding ? check_part(run, a, p->tensor, p->part, err) : PLUMB_OK;
+}
+
+/* Zeros from the payload's end to the next alignment. */
+static plumb_status check_padding(const audit_run *run, auditor *a, const plumb_stored_tensor *t,
+                                  plumb_error *err) {
+    int64_t end = t->offset + t->bytes;
+    int64_t size = (PLUMB_CONVERTED_ALIGNMENT - end % PLUMB_CONVERTED_ALIGNMENT) %
+                   PLUMB_CONVERTED_ALIGNMENT;
+    const uint8_t *bytes;
+    plumb_status status = plumb__payload_read(&a->stored, 0, end, size, t->name, &bytes, err);
+    for (int64_t i = 0; i < size && status == PLUMB_OK; i++)
+        if (bytes[i] != 0)
+            status = plumb__fail(err, PLUMB_ERROR_VALUE, run->audit->shard->path, t->name, end + i,
+                                 plumb__format("0x%02X in the padding behind it", bytes[i]).s, "0");
+    return status;
+}
+
+static plumb_status check_stored(const audit_run *run, auditor *a, const piece *p,
+                                 plumb_error *err) {
+    const plumb_stored_tensor *t = p->tensor;
+    const plumb_converted_header *h = run->audit->header;
+    XXH128_hash_t found = XXH3_128bits_digest(a->stored_hash);
+    XXH128_hash_t expected = plumb__stored_digest(h, p->number);
+    if (!XXH128_isEqual(found, expected))
+        return fail_digest(run, t->name, t->offset, t->bytes, found, expected, err);
+    if (decodes(t)) return PLUMB_OK;
+    const plumb_tensor *first = plumb__checkpoint_tensor(run->audit->file->checkpoint, 0);
+    expected = plumb__source_digest(h, t->part->codes - first);
+    if (XXH128_isEqual(found, expected)) return PLUMB_OK;
+    return fail_digest(run, t->part->codes->name, t->offset, t->bytes, found, expected, err);
+}
+
+static plumb_status audit_tensor(void *user, plumb_jobs *jobs, int job, int64_t item,
+                                 plumb_error *err) {
+    audit_run *run = user;
+    auditor *a = &run->auditors[job];
+    const plumb_audit *audit = run->audit;
+    const plumb_stored_tensor *t = &audit->file->tensor[item];
+    if (audit->wanted && !audit->wanted(audit->wanted_user, item)) return PLUMB_OK;
+    piece p = {.tensor = t, .number = item, .units = plumb__stored_tensor_units(t)};
+    (void)XXH3_128bits_reset(a->stored_hash);
+    plumb_status status =
+        p.units.tiles && !audit->source ? load_tiles(run, a, t, err) : PLUMB_OK;
+    for (p.part = 0; p.part < t->parts && status == PLUMB_OK; p.part++)
+        status = audit_part(run, jobs, a, &p, err);
+    if (status == PLUMB_OK) status = check_stored(run, a, &p, err);
+    return status == PLUMB_OK ? check_padding(run, a, t, err) : status;
+}
+
+/* ---- All of them ------------------------------------------------------------------------------- */
+
+static plumb_status open_auditor(const audit_run *run, auditor *a, plumb_error *err) {
+    plumb_status status = plumb__payload_reader_open(&run->files, PIECE, &a->stored, err);
+    if (status == PLUMB_OK && run->audit->source)
+        status = plumb__source_reader_open(run->audit->source->checkpoint, &run->source_files,
+                                           &a->source, err);
+    a->stored_hash = XXH3_createState();
+    a->codes_hash = XXH3_createState();
+    a->scales_hash = XXH3_createState();
+    if (status == PLUMB_OK && !(a->stored_hash && a->codes_hash && a->scales_hash))
+        status = plumb__fail_memory(err, "digests", sizeof(XXH3_state_t));
+    return status;
+}
+
+static void close_auditor(auditor *a) {
+    plumb__payload_reader_close(&a->stored);
+    plumb__source_reader_close(&a->source);
+    plumb__free_aligned(a->codes);
+    plumb__free_aligned(a->scales);
+    free(a->tiles);
+    (void)XXH3_freeState(a->stored_hash);
+    (void)XXH3_freeState(a->codes_hash);
+    (void)XXH3_freeState(a->scales_hash);
+}
+
+static plumb_status run_audit(audit_run *run, plumb_audit_result *result, plumb_error *err) {
+    const plumb_audit *audit = run->audit;
+    *result = (plumb_audit_result){.tensors = audit->file->count};
+    for (int64_t i = 0; i < audit->file->count; i++) {
+        result->bytes += audit->file->tensor[i].bytes;
+        if (audit->wanted && !audit->wanted(audit->wanted_user, i)) continue;
+        result->read_tensors++;
+        result->read_bytes += audit->file->tensor[i].bytes;
+    }
+    const plumb_work work = {.doing = audit->doing, .jobs = run->jobs, .items = audit->file->count,
+                             .total = result->read_bytes, .run = audit_tensor, .user = run,
+                             .progress = audit->options->progress,
+                             .progress_user = audit->options->progress_user};
+    return plumb__jobs_run(&work, err);
+}
+
+plumb_status plumb__audit_payloads(const plumb_audit *audit, plumb_audit_result *result,
+                                   plumb_error *err) {
+    audit_run run = {.audit = audit, .jobs = audit->options->jobs};
+    if (run.jobs < 1) run.jobs = plumb__machine_cores();
+    run.auditors = calloc((size_t)run.jobs, sizeof *run.auditors);
+    if (!run.auditors)
+        return plumb__fail_memory(err, "audit", (size_t)run.jobs * sizeof *run.auditors);
+    plumb_status status = plumb__payload_files_open(&audit->shard, 1, &run.files, err);
+    if (status == PLUMB_OK && audit->source)
+        status = plumb__source_files_open(audit->source->checkpoint, &run.source_files, err);
+    for (int i = 0; i < run.jobs && status == PLUMB_OK; i++)
+        status = open_auditor(&run, &run.auditors[i], err);
+    if (status == PLUMB_OK) status = run_audit(&run, result, err);
+    for (int i = 0; i < run.jobs; i++) close_auditor(&run.auditors[i]);
+    free(run.auditors);
+    plumb__source_files_close(&run.source_files);
+    plumb__payload_files_close(&run.files);
+    return status;
+}

@@ -1,0 +1,101 @@
+/* Auditing a file under its name: header first, then payloads. */
+#include "convert/audit.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+enum { SAMPLE_EVERY = 64 }; /* tensors; at the released shape about 1 % of the bytes */
+
+static bool in_sample(void *user, int64_t tensor) {
+    (void)user;
+    return tensor % SAMPLE_EVERY == 0;
+}
+
+/* The source must hold the same tensors; its matrices take the forms that they have in the file. */
+static plumb_status match_source(const plumb_converted_file *file, plumb_converted_file *source,
+                                 plumb_error *err) {
+    int64_t i = 0;
+    while (i < file->count && i < source->count &&
+           strcmp(file->tensor[i].name, source->tensor[i].name) == 0)
+        i++;
+    if (i < file->count || i < source->count)
+        return plumb__fail(err, PLUMB_ERROR_TENSOR, plumb__checkpoint_path(source->checkpoint),
+                           i < source->count ? source->tensor[i].name : file->tensor[i].name, -1,
+                           i < source->count ? "a tensor that the file lacks" : "no such tensor",
+                           "the tensors of %.150s", plumb__checkpoint_path(file->checkpoint));
+    for (i = 0; i < file->count; i++) {
+        plumb_stored_tensor *s = &source->tensor[i];
+        const plumb_stored_tensor *f = &file->tensor[i];
+        if (plumb__stored_tensor_has_choice(s)) plumb__stored_tensor_set_form(s, f->form);
+        if (s->bytes != f->bytes || memcmp(s->shape, f->shape, sizeof s->shape) != 0)
+            return plumb__fail(err, PLUMB_ERROR_TENSOR, plumb__checkpoint_path(source->checkpoint),
+                               s->name, -1, "another shape", "that of %.150s",
+                               plumb__checkpoint_path(file->checkpoint));
+    }
+    return PLUMB_OK;
+}
+
+static plumb_status check_ends(const plumb_gguf *gguf, const plumb_converted_file *file,
+                               plumb_error *err) {
+    const plumb_stored_tensor *last = &file->tensor[file->count - 1];
+    int64_t end = last->offset + last->bytes;
+    end += (PLUMB_CONVERTED_ALIGNMENT - end % PLUMB_CONVERTED_ALIGNMENT) % PLUMB_CONVERTED_ALIGNMENT;
+    if (gguf->file_bytes != end)
+        return plumb__fail(err, PLUMB_ERROR_FORMAT, gguf->path, "size", end,
+                           plumb__format("%lld bytes", (long long)gguf->file_bytes).s,
+                           "%lld bytes", (long long)end);
+    return PLUMB_OK;
+}
+
+static plumb_status audit_opened(const plumb_checkpoint *checkpoint,
+                                 const plumb_checkpoint *source,
+                                 const plumb_audit_options *options, plumb_audit_result *result,
+                                 plumb_error *err) {
+    plumb_converted_header header;
+    plumb_converted_file file = {0}, source_file = {0};
+    const plumb_gguf *gguf = plumb__checkpoint_gguf(checkpoint);
+    plumb_status status = plumb__converted_header_read(gguf, &header, err);
+    if (status != PLUMB_OK) return status;
+    if (header.sources != plumb__checkpoint_count(checkpoint))
+        status = plumb__fail(err, PLUMB_ERROR_FORMAT, gguf->path, PLUMB_KEY_SOURCE_DIGESTS,
+                             header.source_at,
+                             plumb__format("%lld digests", (long long)header.sources).s,
+                             "one for each of %lld released tensors",
+                             (long long)plumb__checkpoint_count(checkpoint));
+    if (status == PLUMB_OK) status = plumb__converted_file_list(checkpoint, &file, err);
+    if (status == PLUMB_OK) status = check_ends(gguf, &file, err);
+    if (status == PLUMB_OK && source) {
+        status = plumb__converted_file_list(source, &source_file, err);
+        if (status == PLUMB_OK) status = match_source(&file, &source_file, err);
+    }
+    if (status == PLUMB_OK) {
+        const plumb_audit audit = {.file = &file, .header = &header,
+                                   .shard = plumb__checkpoint_shard(checkpoint, 0),
+                                   .source = source ? &source_file : NULL, .options = options,
+                                   .doing = "auditing",
+                                   .wanted = options->sample ? in_sample : NULL};
+        status = plumb__audit_payloads(&audit, result, err);
+    }
+    plumb__converted_file_free(&source_file);
+    plumb__converted_file_free(&file);
+    plumb__converted_header_free(&header);
+    return status;
+}
+
+plumb_status plumb__audit_file(const char *path, const plumb_audit_options *options,
+                               plumb_audit_result *result, plumb_error *err) {
+    plumb_checkpoint *checkpoint = NULL, *source = NULL;
+    plumb_status status =
+        plumb__checkpoint_open(path, options->log, options->log_user, &checkpoint, err);
+    if (status == PLUMB_OK && options->source)
+        status = plumb__checkpoint_open(options->source, options->log, options->log_user, &source,
+                                        err);
+    if (status == PLUMB_OK && source && plumb__checkpoint_gguf(source))
+        status = plumb__fail(err, PLUMB_ERROR_ARGUMENT, options->source, "source", -1,
+                             "a converted file", "the released folder");
+    if (status == PLUMB_OK) status = audit_opened(checkpoint, source, options, result, err);
+    plumb__checkpoint_close(source);
+    plumb__checkpoint_close(checkpoint);
+    return status;
+}

@@ -1,0 +1,113 @@
+/* A product of an e4m3 code and a scale has four significant bits, so only the scale can keep it from
+ * fitting: values are looked at one by one only where a scale is extreme.  Float32 matrices are looked
+ * at in full. */
+#include "convert/dense_form.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <string.h>
+
+/* With these ue8m0 scales every code times its scale is a bfloat16: from 3 on the smallest code
+ * (2^-9) is no smaller than the smallest bfloat16 (2^-133), up to 246 the largest (448) no larger than
+ * the largest. */
+enum { LEAST_EASY_SCALE = 3, MOST_EASY_SCALE = 246, PIECE = 1 << 20 };
+
+typedef struct looker {
+    const plumb_converted_file *file;
+    plumb_log_fn log;
+    void *log_user;
+    uint8_t *codes, *tiles, *stored;
+    int64_t codes_room, tiles_room, stored_room;
+} looker;
+
+static plumb_status make_room(uint8_t **memory, int64_t *room, int64_t bytes, plumb_error *err) {
+    if (bytes <= *room) return PLUMB_OK;
+    plumb__free_aligned(*memory);
+    *memory = plumb__alloc_aligned(bytes, 1);
+    *room = *memory ? bytes : 0;
+    return *memory ? PLUMB_OK : plumb__fail_memory(err, "matrix", (size_t)bytes);
+}
+
+static bool scales_are_easy(const uint8_t *scales, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (scales[i] < LEAST_EASY_SCALE || scales[i] > MOST_EASY_SCALE) return false;
+    return true;
+}
+
+/* The first element that the form cannot hold, or -1: *unfit. */
+static plumb_status look(looker *l, const plumb_stored_tensor *t, int form, int64_t *unfit,
+                         plumb_error *err) {
+    const plumb_checkpoint *checkpoint = l->file->checkpoint;
+    const plumb_tensor *codes = t->part->codes;
+    plumb_stored_units u = plumb__stored_units(codes, form);
+    *unfit = -1;
+    if (u.tiles) {
+        plumb_status status = make_room(&l->tiles, &l->tiles_room, t->tiles->bytes, err);
+        if (status == PLUMB_OK)
+            status = plumb__checkpoint_read(checkpoint, t->tiles, 0, t->tiles->bytes, l->tiles, err);
+        if (status != PLUMB_OK || scales_are_easy(l->tiles, t->tiles->bytes)) return status;
+    }
+    int64_t largest = u.stored > u.codes ? u.stored : u.codes;
+    int64_t most = largest < PIECE ? PIECE / largest : 1;
+    for (int64_t first = 0; first < u.count && *unfit < 0; first += most) {
+        int64_t n = u.count - first < most ? u.count - first : most;
+        plumb_status status = make_room(&l->codes, &l->codes_room, most * u.codes, err);
+        if (status == PLUMB_OK)
+            status = make_room(&l->stored, &l->stored_room, most * u.stored, err);
+        if (status == PLUMB_OK)
+            status = plumb__checkpoint_read(checkpoint, codes, first * u.codes, n * u.codes,
+                                            l->codes, err);
+        if (status == PLUMB_OK)
+            status = plumb__checkpoint_check_values(checkpoint, codes, first * u.codes, n * u.codes,
+                                                    l->codes, err);
+        if (status != PLUMB_OK) return status;
+        const uint8_t *tiles = u.tiles ? l->tiles + plumb__stored_tiles_begin(&u, first) : NULL;
+        int64_t bad = plumb__stored_encode(&u, first, n, l->codes, NULL, tiles, l->stored);
+        if (bad >= 0) *unfit = first * (u.tiles ? u.columns : 1) + bad;
+    }
+    return PLUMB_OK;
+}
+
+static void tell(const looker *l, const plumb_stored_tensor *t, int form, int64_t unfit) {
+    if (!l->log) return;
+    const char *wanted = form == PLUMB_STORED_BF16 ? "bf16" : "f32";
+    const char *kept = form == PLUMB_STORED_BF16 ? "f32" : "fp8 as released";
+    int64_t columns = t->shape[0];
+    l->log(l->log_user, PLUMB_LOG_INFO,
+           plumb__format("%s stays %s: row %lld, column %lld is no %s number", t->name, kept,
+                         (long long)(unfit / columns), (long long)(unfit % columns), wanted).s);
+}
+
+/* Tries the forms from the wanted one on. */
+static plumb_status choose(looker *l, plumb_stored_tensor *t, plumb_dense dense, plumb_error *err) {
+    int64_t unfit = -1;
+    if (dense == PLUMB_DENSE_BF16) {
+        plumb_status status = look(l, t, PLUMB_STORED_BF16, &unfit, err);
+        if (status != PLUMB_OK) return status;
+        if (unfit < 0) {
+            plumb__stored_tensor_set_form(t, PLUMB_STORED_BF16);
+            return PLUMB_OK;
+        }
+        tell(l, t, PLUMB_STORED_BF16, unfit);
+    }
+    if (!t->tiles) return PLUMB_OK; /* float32 as released */
+    plumb_status status = look(l, t, PLUMB_STORED_F32, &unfit, err);
+    if (status != PLUMB_OK) return status;
+    if (unfit < 0) plumb__stored_tensor_set_form(t, PLUMB_STORED_F32);
+    else tell(l, t, PLUMB_STORED_F32, unfit);
+    return PLUMB_OK;
+}
+
+plumb_status plumb__dense_forms_choose(plumb_converted_file *file, plumb_dense dense,
+                                       plumb_log_fn log, void *log_user, plumb_error *err) {
+    looker l = {.file = file, .log = log, .log_user = log_user};
+    plumb_status status = PLUMB_OK;
+    for (int64_t i = 0; i < file->count && status == PLUMB_OK; i++)
+        if (dense != PLUMB_DENSE_FP8 && plumb__stored_tensor_has_choice(&file->tensor[i]))
+            status = choose(&l, &file->tensor[i], dense, err);
+    plumb__free_aligned(l.codes);
+    plumb__free_aligned(l.tiles);
+    plumb__free_aligned(l.stored);
+    return status;
+}
