@@ -10,8 +10,7 @@ enum {
     BATCH = 16 /* blocks: compilers vectorise loops over a fixed number of them */
 };
 
-/* ---- float32 as bfloat16
- * ------------------------------------------------------------------------- */
+/* ---- float32 as bfloat16 --------------------------------------------------------------------- */
 
 static uint32_t bits_of(float x) {
     uint32_t bits;
@@ -43,8 +42,7 @@ void plumb__bf16_to_f32(const uint16_t *narrow, int64_t n, float *values) {
     }
 }
 
-/* ---- MXFP4 blocks
- * -------------------------------------------------------------------------------- */
+/* ---- MXFP4 blocks ---------------------------------------------------------------------------- */
 
 /* Released bytes j and j + 8 hold elements 2j, 2j + 1 and 2j + 16, 2j + 17: just those of the
  * block's bytes 2j and 2j + 1.  As a 16-bit number, nibble by nibble from the low end, they are
@@ -119,8 +117,7 @@ void plumb__mxfp4_unpack(const uint8_t *blocks, int64_t n, uint8_t *codes, uint8
                      codes ? codes + b * CODES : NULL, scales ? scales + b : NULL);
 }
 
-/* ---- Rows of a table
- * ----------------------------------------------------------------------------- */
+/* ---- Rows of a table ------------------------------------------------------------------------- */
 
 void plumb__rows_join(const uint8_t *codes, int64_t code_bytes, const uint8_t *scales,
                       int64_t scale_bytes, int64_t rows, uint8_t *joined) {

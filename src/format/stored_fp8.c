@@ -22,8 +22,7 @@ enum {
     MOST_NORMAL_SCALE = 246
 };
 
-/* ---- Any scale: one value ----------------------------------------------------------------------
- */
+/* ---- Any scale: one value -------------------------------------------------------------------- */
 
 /* The bits of code * 2^(scale-127); false when float32 does not hold it. */
 static bool exact_product(uint8_t code, uint8_t scale, uint32_t *bits) {
@@ -57,8 +56,7 @@ static bool exact_code(uint32_t bits, uint8_t scale, uint8_t *code) {
     return exact_product(*code, scale, &product) && product == bits;
 }
 
-/* ---- Usual scales: a strip ---------------------------------------------------------------------
- */
+/* ---- Usual scales: a strip ------------------------------------------------------------------- */
 
 /* Codes and their magnitudes under the scale 1.  Those differ in bits 20-27: the slots. */
 typedef struct code_table {
@@ -118,8 +116,7 @@ static bool usual(uint8_t scale) {
     return scale >= LEAST_NORMAL_SCALE && scale <= MOST_NORMAL_SCALE;
 }
 
-/* ---- Matrices ----------------------------------------------------------------------------------
- */
+/* ---- Matrices -------------------------------------------------------------------------------- */
 
 /* n <= 32 values; the index of the first that does not fit, or -1. */
 static int64_t widen(const code_table *table, const uint8_t *codes, uint8_t scale, int64_t n,

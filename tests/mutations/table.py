@@ -968,6 +968,62 @@ MUTATIONS = [
         "layers above the one that chooses candidates score only those"),
     one("half_a_gigabyte", "src/cli/options.c", "i < whole + decimals ? text[place] - '0' : 0",
         "i < whole ? text[place] - '0' : 0", "cli_options_values", "decimals count"),
+    # ---- Stored forms ------------------------------------------------------------------------------
+    one("strips_of_subnormal_scales", "src/format/stored_fp8.c", "LEAST_NORMAL_SCALE = 10",
+        "LEAST_NORMAL_SCALE = 9", "test_stored_form", "2^-9 * 2^-118 is no normal number"),
+    one("strips_of_infinite_scales", "src/format/stored_fp8.c", "MOST_NORMAL_SCALE = 246",
+        "MOST_NORMAL_SCALE = 247", "test_stored_form", "448 * 2^120 is beyond float32"),
+    one("subnormal_one_place_off", "src/format/stored_fp8.c", "exponent > 0\n", "exponent >= 0\n",
+        "test_stored_form", "a biased exponent of 0 has no hidden bit"),
+    one("overflow_unnoticed", "src/format/stored_fp8.c", "exponent > 254", "exponent > 255",
+        "test_stored_form", "infinity is no exact product"),
+    one("nan_code_widens", "src/format/stored_fp8.c", "return nan <= NAN_CODE;", "return nan != 0;",
+        "test_stored_form", "a NaN code is reported, not stored as 0"),
+    one("tile_rows_from_the_part", "src/format/stored_fp8.c",
+        "const uint8_t *scale = scales + (row + i) / STRIP * tiles;\n"
+        "        for (int64_t begin = 0; begin < columns; begin += STRIP) {\n"
+        "            int64_t place = i * columns + begin, left = columns - begin;\n"
+        "            int64_t unfit = widen(",
+        "const uint8_t *scale = scales + i / STRIP * tiles;\n"
+        "        for (int64_t begin = 0; begin < columns; begin += STRIP) {\n"
+        "            int64_t place = i * columns + begin, left = columns - begin;\n"
+        "            int64_t unfit = widen(",
+        "test_stored_form", "tiles are the matrix's, not the part's"),
+    one("any_value_narrows", "src/format/stored_fp8.c",
+        "wrong |= magnitude ? unscaled ^ table->magnitude[code] : 0;", "wrong |= 0;",
+        "test_stored_form", "a value of no code is reported"),
+    one("any_odd_value_narrows", "src/format/stored_fp8.c", "&product) && product == bits;",
+        "&product);", "test_stored_form", "under scales at the ends too"),
+    one("zero_loses_its_sign", "src/format/stored_fp8.c",
+        "codes[i] = (uint8_t)((magnitude ? code : 0) | (bits >> 24 & SIGN));",
+        "codes[i] = (uint8_t)(magnitude ? code | (bits >> 24 & SIGN) : 0);",
+        "test_stored_form", "-0 has a code of its own"),
+    one("nine_bits_fit", "src/format/stored_form.c", "if (!(lost & 0xFFFFu)) continue;",
+        "if (!(lost & 0x7FFFu)) continue;", "test_stored_form", "bfloat16 keeps 8 significant bits"),
+    one("blocks_of_pairs", "src/format/stored_form.c",
+        "return (uint16_t)(pair ^ differ ^ differ << 4);", "return (uint16_t)(pair ^ differ * 0);",
+        "test_stored_form", "a block's byte holds elements 16 apart, not neighbours"),
+    one("scales_after_codes_in_place", "src/format/stored_form.c",
+        "    if (scales)\n"
+        "        for (int64_t b = 0; b < n; b++) scales[b] = blocks[b * PLUMB_MXFP4_BYTES];\n"
+        "    if (!codes) return;\n"
+        "    split_halves(pairs, low, high);\n"
+        "    for (int64_t b = 0; b < n; b++) {\n"
+        "        memcpy(codes + b * CODES, low + b * HALF, HALF);\n"
+        "        memcpy(codes + b * CODES + HALF, high + b * HALF, HALF);\n"
+        "    }\n",
+        "    split_halves(pairs, low, high);\n"
+        "    for (int64_t b = 0; codes && b < n; b++) {\n"
+        "        memcpy(codes + b * CODES, low + b * HALF, HALF);\n"
+        "        memcpy(codes + b * CODES + HALF, high + b * HALF, HALF);\n"
+        "    }\n"
+        "    if (scales)\n"
+        "        for (int64_t b = 0; b < n; b++) scales[b] = blocks[b * PLUMB_MXFP4_BYTES];\n",
+        "test_stored_form", "codes in place overwrite scales that were not yet read"),
+    one("rows_swap_their_parts", "src/format/stored_form.c",
+        "if (scales) memcpy(scales + i * scale_bytes, joined + code_bytes, (size_t)scale_bytes);",
+        "if (scales) memcpy(scales + i * scale_bytes, joined, (size_t)scale_bytes);",
+        "test_stored_form", "a row's scales follow its codes"),
     # ---- Synthetic checkpoints ---------------------------------------------------------------------
     one("sparse_tables_keep_scales", "src/synth/plan.c",
         "return spec->tensor_class != PLUMB_CLASS_ENGRAM_TABLE;",
