@@ -46,6 +46,21 @@ const cli_command cli_commands[] = {
      "  plumb plan --memory 128GB --disk-rate 13 --memory-rate 614\n\n"
      "--trace replays recorded routes through the expert cache at several sizes.",
      cli_run_plan},
+    {CLI_CONVERT, "convert", "make one file of a released folder", "SRC DST", 2, 2,
+     "Writes the model in the folder SRC as one GGUF file, DST, and proves that nothing was lost: "
+     "everything that was written is read back from the disk and, decoded, compared with the "
+     "released bytes before the file gets its name. SRC is only read.\n\n"
+     "Experts keep their FP4 codes and scales, everything else its bytes; --dense chooses for the "
+     "FP8 matrices. The engine computes the same bits from all of them.\n\n"
+     "Until it is whole and checked the file is called DST.part. Interrupted or killed, the same "
+     "command goes on from there.",
+     cli_run_convert},
+    {CLI_PACK, "pack", "store a converted file's F32 matrices as BF16", "SRC DST", 2, 2,
+     "Clones the converted file SRC as DST and stores every dense F32 matrix as BF16 of which each "
+     "value fits; the others stay as they are. What was written is read back and compared with SRC "
+     "bit for bit before the file gets its name. SRC is only read. Where the file system can share "
+     "blocks between files, everything else takes no space.",
+     cli_run_pack},
     {CLI_SYNTH, "synth", "write a synthetic model", "VARIANT DIR", 2, 2,
      "Writes random weights in the released layout, byte for byte the same on every machine. "
      "VARIANT is one of\n\n"

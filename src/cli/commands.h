@@ -10,6 +10,8 @@ int cli_run_logits(const cli_options *options);
 int cli_run_tokenize(const cli_options *options);
 int cli_run_inspect(const cli_options *options);
 int cli_run_plan(const cli_options *options);
+int cli_run_convert(const cli_options *options);
+int cli_run_pack(const cli_options *options);
 int cli_run_synth(const cli_options *options);
 int cli_run_completion(const cli_options *options);
 int cli_run_help(const cli_options *options);

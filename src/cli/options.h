@@ -29,7 +29,9 @@ typedef enum cli_command_bit {
     CLI_COMPLETION = 1 << 6,
     CLI_HELP = 1 << 7,
     CLI_VERSION = 1 << 8,
-    CLI_PLAN = 1 << 9
+    CLI_PLAN = 1 << 9,
+    CLI_CONVERT = 1 << 10,
+    CLI_PACK = 1 << 11
 } cli_command_bit;
 
 typedef struct cli_command cli_command;
@@ -81,6 +83,8 @@ typedef struct cli_options {
 
     int64_t layers; /* 0: all */
     bool sparse, sparse_tables, force;
+    const char *dense;
+    int64_t jobs;   /* 0: one per core */
 
     bool man;
 

@@ -11,6 +11,7 @@ enum {
     LOADS = EVALUATES | CLI_TOKENIZE | CLI_INSPECT,
     SHOWS = CLI_INSPECT | CLI_PLAN,
     COMPUTES = EVALUATES | CLI_SYNTH,
+    WRITES = CLI_CONVERT | CLI_PACK,
     EVERYONE = ~0
 };
 
@@ -169,9 +170,19 @@ const cli_option cli_option_rows[] = {
     {.name = "force", .kind = CLI_FLAG, .field = FIELD(force), .commands = CLI_SYNTH,
      .help = "write into a folder that is not empty"},
 
+    /* converted files */
+    {.name = "dense", .value = "f32|bf16|fp8", .kind = CLI_TEXT, .field = FIELD(dense),
+     .preset = "f32", .commands = CLI_CONVERT,
+     .help = "how dense matrices are stored: their exact values as f32 or, where every value of a "
+             "matrix fits, as bf16; or codes and scales as released"},
+    {.name = "force", .kind = CLI_FLAG, .field = FIELD(force), .commands = WRITES,
+     .help = "replace a file that is already there"},
+    {.name = "jobs", .brief = "-j", .value = "N", .kind = CLI_INTEGER, .field = FIELD(jobs), .low = 1,
+     .high = 256, .commands = WRITES, .help = "tensors at work at once (default: one per core)"},
+
     /* every command */
     {.name = "quiet", .brief = "-q", .kind = CLI_FLAG, .field = FIELD(quiet),
-     .commands = COMPUTES | SHOWS,
+     .commands = COMPUTES | SHOWS | WRITES,
      .help = "no log, progress or speed on standard error"},
     {.name = "man", .kind = CLI_FLAG, .field = FIELD(man), .commands = CLI_HELP,
      .help = "print the manual page as man(7) source"},

@@ -121,6 +121,8 @@ void plumb__gguf_write_string(plumb_gguf_writer *writer, const char *key, const 
 /* count elements of a fixed-size type, native in memory (hosts are little-endian). */
 void plumb__gguf_write_array(plumb_gguf_writer *writer, const char *key, plumb_gguf_type item,
                              const void *items, int64_t count);
+/* A value of another file, as it is there. */
+void plumb__gguf_write_value(plumb_gguf_writer *writer, const plumb_gguf_value *value);
 /* An array of strings, one by one: begin, then `count` times add. */
 void plumb__gguf_write_strings_begin(plumb_gguf_writer *writer, const char *key, int64_t count);
 void plumb__gguf_write_strings_add(plumb_gguf_writer *writer, const char *text, int64_t size);

@@ -120,6 +120,16 @@ void plumb__gguf_write_array(plumb_gguf_writer *writer, const char *key, plumb_g
     put(writer, &writer->keys, items, bytes);
 }
 
+void plumb__gguf_write_value(plumb_gguf_writer *writer, const plumb_gguf_value *value) {
+    if (value->type == PLUMB_GGUF_ARRAY) {
+        put_array(writer, value->key, (plumb_gguf_type)value->item, value->count);
+    } else {
+        put_key(writer, value->key, (plumb_gguf_type)value->type);
+        if (value->type == PLUMB_GGUF_STRING) put_u64(writer, &writer->keys, (uint64_t)value->count);
+    }
+    put(writer, &writer->keys, value->bytes, value->size);
+}
+
 void plumb__gguf_write_strings_begin(plumb_gguf_writer *writer, const char *key, int64_t count) {
     if (count < 0)
         fault(writer, key, plumb__format("%lld strings", (long long)count), "0 or more");

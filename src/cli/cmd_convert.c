@@ -1,0 +1,61 @@
+/* plumb convert and plumb pack: one new file, with progress, until Ctrl-C. */
+#include "cli/commands.h"
+
+#include "cli/interrupt.h"
+#include "cli/model_lookup.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "convert/convert.h"
+
+typedef plumb_status (*writer)(const char *source, const char *target,
+                               const plumb_convert_options *options, plumb_convert_result *result,
+                               plumb_error *err);
+
+static void print_result(const char *target, const plumb_convert_result *r) {
+    cli_print("%s: %s bytes, %s tensors; dense matrices: %lld f32, %lld bf16, %lld fp8\n", target,
+              cli_grouped(r->file_bytes).text, cli_grouped(r->tensors).text,
+              (long long)r->matrices[PLUMB_DENSE_F32], (long long)r->matrices[PLUMB_DENSE_BF16],
+              (long long)r->matrices[PLUMB_DENSE_FP8]);
+    cli_print("everything on disk was read back and compared\n");
+}
+
+static int run(const cli_options *options, writer write, plumb_dense dense) {
+    cli_options named = *options;
+    named.model = options->arguments[0];
+    const char *target = options->arguments[1];
+    char source[CLI_PATH_SIZE];
+    plumb_error err;
+    plumb_status status = cli_find_model(&named, source, &err);
+    if (status != PLUMB_OK) return cli_report(options, &err);
+    cli_progress progress = cli_progress_begin(options);
+    const plumb_convert_options request = {.dense = dense, .force = options->force,
+                                           .jobs = (int)options->jobs, .log = cli_log,
+                                           .log_user = &named, .progress = cli_progress_show,
+                                           .progress_user = &progress};
+    plumb_convert_result result;
+    cli_interrupt_catch();
+    status = write(source, target, &request, &result, &err);
+    cli_progress_end(&progress);
+    if (status == PLUMB_ERROR_CANCELLED) {
+        cli_complain(options, "interrupted; the same command goes on from %s.part", target);
+        return CLI_INTERRUPTED;
+    }
+    if (status != PLUMB_OK) return cli_report(options, &err);
+    if (result.resumed_bytes > 0)
+        cli_complain(options, "%.3f GB had been written before", (double)result.resumed_bytes / 1e9);
+    print_result(target, &result);
+    return CLI_OK;
+}
+
+int cli_run_convert(const cli_options *options) {
+    int dense = plumb__dense_from_name(options->dense);
+    if (dense < 0) {
+        cli_complain(options, "--dense: found '%s', expected f32, bf16 or fp8", options->dense);
+        return CLI_USAGE;
+    }
+    return run(options, plumb__convert, (plumb_dense)dense);
+}
+
+int cli_run_pack(const cli_options *options) {
+    return run(options, plumb__pack, PLUMB_DENSE_BF16);
+}

@@ -1,0 +1,147 @@
+#include "convert/new_file.h"
+
+#include "base/error.h"
+#include "base/machine.h"
+#include "convert/audit.h"
+
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- The source -------------------------------------------------------------------------------- */
+
+static bool is_in_folder(const char *path, const struct stat *folder) {
+    char *copy = strdup(path);
+    struct stat parent;
+    bool inside = copy && stat(dirname(copy), &parent) == 0 && parent.st_ino == folder->st_ino &&
+                  parent.st_dev == folder->st_dev;
+    free(copy);
+    return inside;
+}
+
+static plumb_status fail_target(const char *target, plumb_error *err) {
+    return plumb__fail(err, PLUMB_ERROR_ARGUMENT, target, NULL, -1, "a file of the source",
+                       "a name for a new file");
+}
+
+plumb_status plumb__new_file_check_target(const plumb_checkpoint *source, const char *target,
+                                          bool force, plumb_error *err) {
+    struct stat there, folder;
+    if (stat(target, &there) != 0) return plumb__part_file_check(target, force, err);
+    if (stat(plumb__checkpoint_path(source), &folder) == 0 && S_ISDIR(folder.st_mode) &&
+        is_in_folder(target, &folder))
+        return fail_target(target, err);
+    for (int64_t i = 0; i < plumb__checkpoint_shards(source); i++) {
+        const plumb_shard_file *shard = plumb__checkpoint_shard(source, i);
+        if (shard->opened.st_ino == there.st_ino && shard->opened.st_dev == there.st_dev)
+            return fail_target(target, err);
+    }
+    return plumb__part_file_check(target, force, err);
+}
+
+XXH128_hash_t plumb__new_file_origin(const plumb_checkpoint *source) {
+    XXH3_state_t hash;
+    (void)XXH3_128bits_reset(&hash);
+    for (int64_t i = 0; i < plumb__checkpoint_shards(source); i++) {
+        const plumb_shard_file *s = plumb__checkpoint_shard(source, i);
+        const int64_t facts[] = {s->opened.st_size, s->opened.st_mtim.tv_sec,
+                                 s->opened.st_mtim.tv_nsec};
+        (void)XXH3_128bits_update(&hash, s->file, strlen(s->file) + 1);
+        (void)XXH3_128bits_update(&hash, facts, sizeof facts);
+    }
+    return XXH3_128bits_digest(&hash);
+}
+
+int64_t plumb__new_file_holes(const plumb_checkpoint *source) {
+    int64_t holes = 0;
+    for (int64_t i = 0; i < plumb__checkpoint_shards(source); i++) {
+        const struct stat *s = &plumb__checkpoint_shard(source, i)->opened;
+        int64_t missing = (int64_t)s->st_size - (int64_t)s->st_blocks * 512;
+        if (missing > 0) holes += missing;
+    }
+    return holes;
+}
+
+/* ---- Making it --------------------------------------------------------------------------------- */
+
+static bool is_there(const plumb_new_file *n, int64_t tensor) {
+    return plumb__digest_is_set(plumb__stored_digest(&n->header, tensor));
+}
+
+typedef struct writing {
+    plumb_new_file *new_file;
+    const plumb_new_file_work *work;
+} writing;
+
+static plumb_status write_tensor(void *user, plumb_jobs *jobs, int job, int64_t item,
+                                 plumb_error *err) {
+    const writing *w = user;
+    if (is_there(w->new_file, item)) return PLUMB_OK;
+    return w->work->write(w->work->user, jobs, job, item, err);
+}
+
+static plumb_status write_payloads(plumb_new_file *n, const plumb_new_file_work *work,
+                                   plumb_convert_result *result, plumb_error *err) {
+    int64_t left = 0;
+    for (int64_t i = 0; i < n->file.count; i++)
+        *(is_there(n, i) ? &result->resumed_bytes : &left) += n->file.tensor[i].bytes;
+    writing w = {n, work};
+    const plumb_work jobs = {.doing = "writing", .jobs = n->jobs, .items = n->file.count,
+                             .total = left, .run = write_tensor, .user = &w,
+                             .progress = n->options->progress,
+                             .progress_user = n->options->progress_user};
+    plumb_status status = work->open(work->user, err);
+    if (status == PLUMB_OK) status = plumb__jobs_run(&jobs, err);
+    work->close(work->user);
+    plumb_error ignored; /* the first fault is the one to tell */
+    if (status != PLUMB_OK) (void)!plumb__part_file_sync(&n->part, &ignored);
+    return status;
+}
+
+static plumb_status read_back(const plumb_new_file *n, const plumb_shard_file *written,
+                              plumb_error *err) {
+    const plumb_audit_options options = {.jobs = n->jobs, .progress = n->options->progress,
+                                         .progress_user = n->options->progress_user};
+    const plumb_audit audit = {.file = &n->file, .header = &n->header, .shard = written,
+                               .options = &options, .doing = "checking what is on disk"};
+    plumb_audit_result ignored;
+    return plumb__audit_payloads(&audit, &ignored, err);
+}
+
+static void fill_result(const plumb_new_file *n, plumb_convert_result *result) {
+    result->file_bytes = n->header.file_bytes;
+    result->tensors = n->file.count;
+    for (int64_t i = 0; i < n->file.count; i++) {
+        const plumb_stored_tensor *t = &n->file.tensor[i];
+        if (!plumb__stored_tensor_has_choice(t)) continue;
+        result->matrices[t->type == PLUMB_GGML_F32    ? PLUMB_DENSE_F32
+                         : t->type == PLUMB_GGML_BF16 ? PLUMB_DENSE_BF16
+                                                      : PLUMB_DENSE_FP8]++;
+    }
+}
+
+plumb_status plumb__new_file_make(plumb_new_file *n, const char *target, XXH128_hash_t origin,
+                                  int64_t holes, const plumb_new_file_work *work,
+                                  plumb_convert_result *result, plumb_error *err) {
+    bool resumed, names = !n->options->no_audit;
+    plumb_shard_file written;
+    n->jobs = n->options->jobs > 0 ? n->options->jobs : plumb__machine_cores();
+    plumb_status status = plumb__part_file_open(target, n->options->force, origin, &n->header,
+                                                holes, &n->part, &resumed, err);
+    if (status != PLUMB_OK) return status;
+    status = write_payloads(n, work, result, err);
+    if (status == PLUMB_OK) status = plumb__part_file_seal(&n->part, &written, err);
+    if (status == PLUMB_OK && names) status = read_back(n, &written, err);
+    if (status == PLUMB_OK && names && work->compare)
+        status = work->compare(work->user, &written, err);
+    if (status == PLUMB_OK && names) status = plumb__part_file_finish(&n->part, err);
+    plumb__part_file_close(&n->part);
+    if (status == PLUMB_OK) fill_result(n, result);
+    return status;
+}
+
+void plumb__new_file_free(plumb_new_file *new_file) {
+    plumb__converted_header_free(&new_file->header);
+    plumb__converted_file_free(&new_file->file);
+}
