@@ -12,7 +12,7 @@ enum {
     MOST_HEADER = 1 << 30
 };
 
-/* ---- Types ------------------------------------------------------------------------------------ */
+/* ---- Types ----------------------------------------------------------------------------------- */
 
 static const struct ggml_type {
     int type;
@@ -70,7 +70,7 @@ int64_t plumb__gguf_align(int64_t at, int64_t alignment) {
     return up & ~(alignment - 1);
 }
 
-/* ---- Reading ---------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 void plumb__gguf_forget(plumb_gguf *gguf) {
     free(gguf->value);
@@ -99,7 +99,7 @@ static plumb_status begin(plumb_gguf *gguf, int64_t file_bytes, const char *path
 
 /* Makes room for `size` bytes of header. */
 static plumb_status make_room(plumb_gguf *gguf, int64_t size, plumb_error *err) {
-    uint8_t *grown = realloc(gguf->header, (size_t)size + 1);
+    uint8_t *grown = realloc(gguf->header, size > 0 ? (size_t)size : 1);
     if (!grown) return plumb__fail_memory(err, "a GGUF header", (size_t)size);
     gguf->header = grown;
     return PLUMB_OK;

@@ -1,5 +1,5 @@
-/* Keys and tensors by name.  Sorted once, so that a name that is there twice stands beside itself and
- * looking up stays quick in tables of any size; `second` in a message is by place in the file. */
+/* Keys and tensors by name.  They are sorted once: a name that is there twice then stands beside
+ * itself, and looking up stays quick in tables of any size. */
 #include "format/gguf_parse.h"
 
 #include "base/error.h"
@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Sorting ---------------------------------------------------------------------------------- */
+/* ---- Sorting --------------------------------------------------------------------------------- */
 
+/* Equal names in the order of the file, so that a message tells of the second. */
 static int by_key(const void *a, const void *b) {
     const plumb_gguf_value *const *left = a, *const *right = b;
     int order = strcmp((*left)->key, (*right)->key);
@@ -58,7 +59,7 @@ plumb_status plumb__gguf_sort(plumb_gguf *gguf, plumb_error *err) {
     return status == PLUMB_OK ? sort_tensors(gguf, err) : status;
 }
 
-/* ---- Looking up ------------------------------------------------------------------------------- */
+/* ---- Looking up ------------------------------------------------------------------------------ */
 
 static int compare_key(const void *key, const void *item) {
     const plumb_gguf_value *const *value = item;
@@ -82,7 +83,7 @@ const plumb_gguf_tensor *plumb__gguf_find_tensor(const plumb_gguf *gguf, const c
     return found ? *found : NULL;
 }
 
-/* ---- Values that must be there ---------------------------------------------------------------- */
+/* ---- Values that must be there --------------------------------------------------------------- */
 
 static const char *const type_names[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
                                          "bool", "string", "array", "u64", "i64", "f64"};

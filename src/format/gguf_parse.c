@@ -16,9 +16,8 @@
 enum {
     MOST_KEY = 65535, /* bytes, the format's own limit */
     STRING_LENGTH = 8,
-    LEAST_KEY = STRING_LENGTH + 1 + 4 + 1,         /* a name of one byte, a type, a BOOL */
-    LEAST_TENSOR = STRING_LENGTH + 1 + 4 + 8 + 4 + 8, /* name, dims, one extent, type, offset */
-    LEAST_ROOM = 256 /* bytes of names to begin with */
+    LEAST_KEY = STRING_LENGTH + 1 + 4 + 1,           /* a name of one byte, a type, a BOOL */
+    LEAST_TENSOR = STRING_LENGTH + 1 + 4 + 8 + 4 + 8 /* name, dims, one extent, type, offset */
 };
 
 typedef struct cursor {
@@ -43,7 +42,7 @@ static void no_memory(cursor *c, const char *what, size_t bytes) {
     c->status = plumb__fail_memory(c->err, what, bytes);
 }
 
-/* ---- Bytes ------------------------------------------------------------------------------------ */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 static uint64_t in_file(const cursor *c) { return (uint64_t)(c->gguf->file_bytes - c->at); }
 
@@ -122,8 +121,7 @@ static const char *take_name(cursor *c, const char *nameless, uint64_t most) {
     check_utf8(c, nameless, bytes, size);
     if (c->status != PLUMB_OK) return NULL;
     int64_t needed = c->names_bytes + (int64_t)size + 1;
-    char *names = plumb__grow(c->gguf->names, &c->names_room,
-                              needed < LEAST_ROOM ? LEAST_ROOM : needed, 1);
+    char *names = plumb__grow(c->gguf->names, &c->names_room, needed, 1);
     if (!names) {
         no_memory(c, "names of a GGUF header", (size_t)needed);
         return NULL;
@@ -136,7 +134,7 @@ static const char *take_name(cursor *c, const char *nameless, uint64_t most) {
     return name;
 }
 
-/* ---- Metadata --------------------------------------------------------------------------------- */
+/* ---- Metadata -------------------------------------------------------------------------------- */
 
 static uint8_t take_type(cursor *c, const char *key, bool in_array) {
     int64_t offset = c->at;
@@ -217,7 +215,7 @@ static void take_value(cursor *c) {
     grown[gguf->values++] = value;
 }
 
-/* ---- The table of tensors --------------------------------------------------------------------- */
+/* ---- The table of tensors -------------------------------------------------------------------- */
 
 static void take_shape(cursor *c, const char *name, plumb_gguf_tensor *tensor) {
     int64_t offset = c->at;
@@ -298,7 +296,7 @@ static void take_tensor(cursor *c) {
     grown[gguf->tensors++] = tensor;
 }
 
-/* ---- The whole -------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 /* The first fields; the counts are returned and not yet believed. */
 static void take_counts(cursor *c, int64_t *tensors, int64_t *values) {

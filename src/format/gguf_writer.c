@@ -31,7 +31,7 @@ static void fault(plumb_gguf_writer *writer, const char *field, plumb__text192 f
                                      found.s, "%s", expected);
 }
 
-/* ---- Bytes ------------------------------------------------------------------------------------ */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 static void put(plumb_gguf_writer *writer, buffer *to, const void *bytes, int64_t size) {
     if (writer->status != PLUMB_OK || size == 0) return;
@@ -63,7 +63,7 @@ static void put_string(plumb_gguf_writer *writer, buffer *to, const char *text, 
     put(writer, to, text, size);
 }
 
-/* ---- Keys ------------------------------------------------------------------------------------- */
+/* ---- Keys ------------------------------------------------------------------------------------ */
 
 static void put_key(plumb_gguf_writer *writer, const char *key, plumb_gguf_type type) {
     if (writer->strings_left > 0)
@@ -144,7 +144,7 @@ void plumb__gguf_write_strings_add(plumb_gguf_writer *writer, const char *text, 
     writer->strings_left--;
 }
 
-/* ---- Tensors ---------------------------------------------------------------------------------- */
+/* ---- Tensors --------------------------------------------------------------------------------- */
 
 void plumb__gguf_write_tensor(plumb_gguf_writer *writer, const char *name, plumb_ggml_type type,
                               int dims, const int64_t *shape) {
@@ -166,7 +166,7 @@ void plumb__gguf_write_tensor(plumb_gguf_writer *writer, const char *name, plumb
     writer->tensor_count++;
 }
 
-/* ---- The whole -------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 plumb_status plumb__gguf_writer_create(int64_t alignment, plumb_gguf_writer **writer,
                                        plumb_error *err) {
