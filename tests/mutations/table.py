@@ -9,6 +9,7 @@ QUEUE = "src/stream/read_queue.c"
 CACHE = "src/stream/expert_cache.c"
 LOADING = "src/stream/expert_loading.c"
 BUDGET = "src/engine/memory_budget.c"
+GGUF_PARSE = "src/format/gguf_parse.c"
 
 
 class Mutation(NamedTuple):
@@ -1052,4 +1053,28 @@ MUTATIONS = [
         "any other content is another file"),
     one("metadata_without_limit", "src/format/model_files.c", "found > limit", "found > 2 * limit",
         "test_model_files", "the caller says how much it can take"),
+
+    # ---- GGUF headers --------------------------------------------------------------------------------
+    one("gguf_count_is_believed", GGUF_PARSE, "if (count <= most) return (int64_t)count;",
+        "return (int64_t)count;", "test_gguf", "a count is compared with what the file can hold"),
+    one("gguf_item_ends_the_file", GGUF_PARSE, "if (bytes > left) {", "if (bytes > left + 1) {",
+        "test_gguf", "nothing is read behind the header"),
+    one("gguf_any_truth", GGUF_PARSE, "if (bytes[i] <= 1) continue;", "if (bytes[0] <= 1) continue;",
+        "test_gguf", "every BOOL of an array is 0 or 1"),
+    one("gguf_default_alignment", GGUF_PARSE, "        c->gguf->alignment = alignment;\n", "        ;\n",
+        "test_gguf test_gguf_writer", "general.alignment says where payloads lie"),
+    one("gguf_offsets_anywhere", GGUF_PARSE, "if (offset != (uint64_t)c->payload_end) {",
+        "if (offset < (uint64_t)c->payload_end) {", "test_gguf", "payloads follow each other"),
+    one("gguf_payload_behind_file", GGUF_PARSE, "if (tensor->bytes <= room) continue;",
+        "if (room > 0) continue;", "test_gguf", "the file holds all of the last payload"),
+    one("gguf_header_of_one_read", "src/format/gguf.c", "while (cut && size < most);", "while (0);",
+        "test_gguf_writer", "a tokenizer makes a header of several MB"),
+    one("gguf_names_twice", "src/format/gguf_lookup.c",
+        "if (!strcmp(tensor->name, gguf->by_name[i - 1]->name))",
+        "if (tensor->name == gguf->by_name[i - 1]->name)", "test_gguf test_gguf_writer",
+        "one name, one tensor"),
+    one("gguf_signs_lost", "src/format/gguf_lookup.c", "(int64_t)((bits ^ sign) - sign)",
+        "(int64_t)bits", "test_gguf", "-1 in one byte is -1"),
+    one("gguf_payloads_unpadded", "src/format/gguf_writer.c", "    writer->payload_bytes = end;\n",
+        "    writer->payload_bytes += bytes;\n", "test_gguf_writer", "readers expect padded payloads"),
 ]
