@@ -21,8 +21,6 @@
 #include "format/gguf.h"
 #include "format/model_config.h"
 
-enum { PLUMB_GGUF_LAYOUT = 1 }; /* plumb.format */
-
 /* Adds all of it to the writer.  `config` is that of the model, which may be a folder or a converted
  * file.  Errors name the small file that cannot be read or does not fit the config; those of the
  * writer itself are told by plumb__gguf_writer_finish. */

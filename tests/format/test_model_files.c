@@ -188,6 +188,7 @@ static void other_paths(void) {
         T_CHECK(named == (kind >= 2), "%s: %s", kinds[kind], err.file);
         if (kind == 2) T_TRUE(mkdir(p.other, 0777) == 0);
     }
+    T_TRUE(rmdir(p.other) == 0);
 }
 
 T_MAIN({"same_bytes", same_bytes}, {"same_model", same_model}, {"faults", faults},
