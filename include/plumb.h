@@ -127,6 +127,7 @@ typedef struct plumb_stream_stats {
     double read_seconds;         /* while a read was waited for */
     int64_t read_bytes;          /* that came in that time: their quotient is the speed of the drive */
     double wait_seconds;         /* in which nothing was computed, for want of an expert */
+    double unpack_seconds;       /* that threads spent on experts of a converted file, beside all this */
     int64_t ahead_useful, ahead_wasted; /* experts read ahead that were then asked for, or not */
     /* Rows of Engram tables: asked for, once per batch, of these in memory; reads for the others. */
     int64_t engram_rows, engram_distinct, engram_cached, engram_reads;

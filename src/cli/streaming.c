@@ -119,13 +119,17 @@ void cli_streaming_describe(cli_streaming *s, plumb_model *model, char *line, si
     plumb_model_get_stream_stats(model, &now);
     s->shown = now;
     int64_t hits = now.hits - was.hits, asked = hits + now.misses - was.misses;
+    double unpacked = now.unpack_seconds - was.unpack_seconds;
+    char unpacking[48] = "";
+    if (unpacked > 0) snprintf(unpacking, sizeof unpacking, ", unpacked for %.1f s", unpacked);
     snprintf(line, size,
              "streaming: %.1f %% of %lld experts were in memory; read %.2f GB at %.2f GB/s, waited "
-             "%.1f s; ahead %lld useful, %lld wasted; Engram %lld rows, %lld reads; memory %.2f GB",
+             "%.1f s%s; ahead %lld useful, %lld wasted; Engram %lld rows, %lld reads; memory %.2f GB",
              asked > 0 ? 100.0 * (double)hits / (double)asked : 0.0, (long long)asked,
              (double)(now.bytes_read - was.bytes_read) / 1e9,
              per_second(now.read_bytes - was.read_bytes, now.read_seconds - was.read_seconds),
-             now.wait_seconds - was.wait_seconds, (long long)(now.ahead_useful - was.ahead_useful),
+             now.wait_seconds - was.wait_seconds, unpacking,
+             (long long)(now.ahead_useful - was.ahead_useful),
              (long long)(now.ahead_wasted - was.ahead_wasted),
              (long long)(now.engram_rows - was.engram_rows),
              (long long)(now.engram_reads - was.engram_reads),

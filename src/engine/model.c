@@ -244,6 +244,7 @@ void plumb_model_get_stream_stats(plumb_model *model, plumb_stream_stats *stats)
         .hits = experts.hits, .misses = experts.misses,
         .bytes_read = experts.reads.bytes, .read_seconds = experts.reads.urgent_seconds,
         .read_bytes = experts.reads.urgent_bytes, .wait_seconds = experts.wait_seconds,
+        .unpack_seconds = experts.unpack_seconds,
         .ahead_useful = experts.ahead_useful, .ahead_wasted = experts.ahead_wasted,
         .engram_rows = rows.asked, .engram_distinct = rows.distinct, .engram_cached = rows.cached,
         .engram_reads = rows.reads, .peak_memory_bytes = plumb__machine_peak_bytes()};

@@ -2,6 +2,7 @@
 #include "format/checkpoint.h"
 
 #include "base/error.h"
+#include "format/stored_units.h"
 
 #include <string.h>
 
@@ -58,7 +59,8 @@ plumb_status plumb__checkpoint_check_values(const plumb_checkpoint *checkpoint,
     for (int64_t i = width - 1; i >= 0; i--)
         code = code << 8 | ((const unsigned char *)bytes)[at * width + i];
     int64_t element = begin / width + at;
-    return plumb__fail(err, PLUMB_ERROR_VALUE, path, tensor->name, tensor->offset + element * width,
+    return plumb__fail(err, PLUMB_ERROR_VALUE, path, tensor->name,
+                       plumb__stored_offset(tensor, element * width),
                        plumb__format("0x%0*X in row %lld, column %lld", (int)(2 * width), code,
                                      (long long)(element / tensor->shape[1]),
                                      (long long)(element % tensor->shape[1])).s,

@@ -37,6 +37,16 @@ plumb_stored_units plumb__stored_units(const plumb_tensor *tensor, int form) {
     return u;
 }
 
+int64_t plumb__stored_offset(const plumb_tensor *tensor, int64_t byte) {
+    plumb_stored_units u = plumb__stored_units(tensor, tensor->stored);
+    bool inner_scales = tensor->dtype == PLUMB_DTYPE_F8_E8M0 && u.scales > 0;
+    int64_t bytes = inner_scales ? u.scales : u.codes, within = byte % bytes;
+    if (u.form == PLUMB_STORED_MXFP4) within = 0;
+    else if (inner_scales) within += u.codes;
+    else if (u.columns > 0) within = within * u.stored / u.codes;
+    return tensor->offset + byte / bytes * u.stored + within;
+}
+
 int64_t plumb__stored_tiles_begin(const plumb_stored_units *u, int64_t first) {
     return u->tiles ? first / TILE * tiles_of(u->columns) : 0;
 }

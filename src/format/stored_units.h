@@ -19,6 +19,9 @@ typedef struct plumb_stored_units {
 
 /* Of a released tensor that is stored in `form`; where codes and scales share units, of either. */
 plumb_stored_units plumb__stored_units(const plumb_tensor *tensor, int form);
+/* Where in its file the tensor keeps this byte of the released payload: the element, or the block that it
+ * is in. */
+int64_t plumb__stored_offset(const plumb_tensor *tensor, int64_t byte);
 
 /* n units from the first one on.  tiles: the FP8 matrix's scales from row `first` rounded down to 32
  * on (NULL elsewhere).  The index of the first element, counted from the first unit's, whose value the

@@ -1,6 +1,7 @@
 /* Each Engram layer has one request, whose buffers last from batch to batch.  The evaluating thread
  * prepares a request, publishes it under the lock, and touches it again when the last piece has
- * landed; in between it belongs to the reader's threads.  A piece is one read: one part of one row.
+ * landed; in between it belongs to the reader's threads.  A piece is one read: one part of one row, of
+ * which a released table has two and a converted one, that keeps rows whole, has one.
  * Whoever finishes a piece starts the next, so the reader stays full without a thread of our own.
  * The cache is filled from checked rows only, by the evaluating thread. */
 #include "stream/engram_rows.h"
@@ -18,20 +19,21 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_PARTS = 2, URING_DEPTH = 128, PREAD_DEPTH = 16 };
+enum { PAYLOADS = 2, URING_DEPTH = 128, PREAD_DEPTH = 16 }; /* payloads: codes, scales */
 static const int64_t most_rows = (int64_t)1 << 30; /* of one request */
 
-/* Bytes of a row that lie together in a file.  Row r's are bytes [r * bytes, (r + 1) * bytes) of the
- * tensor, and go to `at` of the row's buffer: codes [dim], then scales [dim/32]. */
+/* Bytes of a row that lie together in a file.  Row r's are bytes [r * bytes, (r + 1) * bytes) from the
+ * tensor's place on, and go to `at` of the row's buffer: codes [dim], then scales [dim/32]. */
 typedef struct row_part {
-    const plumb_tensor *tensor;
+    const plumb_tensor *tensor; /* of a whole row: its codes */
     int fd;
     int64_t bytes, at;
 } row_part;
 
 typedef struct row_table {
     int64_t rows;
-    row_part part[MAX_PARTS];
+    const plumb_tensor *payload[PAYLOADS];
+    row_part part[PAYLOADS];
     int n_parts;
 } row_table;
 
@@ -91,26 +93,28 @@ static plumb_status open_part(const plumb_checkpoint *checkpoint, row_part *part
     return plumb__checkpoint_check_unchanged(checkpoint, part->tensor, err);
 }
 
-/* The released files hold codes and scales in two tensors. */
 static plumb_status open_table(plumb_engram_rows *rows, int64_t engram, plumb_error *err) {
     static const char *const names[] = {"weight", "scale"};
     const plumb_model_config *config = plumb__checkpoint_config(rows->checkpoint);
-    const int64_t bytes[] = {rows->code_bytes, rows->scale_bytes};
     row_table *table = &rows->table[engram];
     table->rows = config->engram_rows[engram];
-    plumb_status status = PLUMB_OK;
-    int64_t at = 0;
-    for (int i = 0; i < 2 && status == PLUMB_OK; i++) {
+    for (int i = 0; i < PAYLOADS; i++) {
         plumb__text192 name = plumb__format("layers.%lld.engram.embed.%s",
                                             (long long)config->engram_layer[engram], names[i]);
-        row_part *part = &table->part[table->n_parts++];
-        *part = (row_part){.tensor = plumb__checkpoint_find(rows->checkpoint, "%s", name.s),
-                           .fd = -1, .bytes = bytes[i], .at = at};
-        if (!part->tensor)
+        table->payload[i] = plumb__checkpoint_find(rows->checkpoint, "%s", name.s);
+        if (!table->payload[i])
             return plumb__fail(err, PLUMB_ERROR_TENSOR, plumb__checkpoint_path(rows->checkpoint),
                                name.s, -1, "no such tensor", "it to be present");
-        status = open_part(rows->checkpoint, part, err);
-        at += bytes[i];
+    }
+    const plumb_tensor *codes = table->payload[0], *scales = table->payload[1];
+    const row_part whole = {codes, -1, rows->row_bytes, 0},
+                   halves[PAYLOADS] = {{codes, -1, rows->code_bytes, 0},
+                                       {scales, -1, rows->scale_bytes, rows->code_bytes}};
+    bool joined = codes->stored == PLUMB_STORED_ROWS;
+    plumb_status status = PLUMB_OK;
+    for (int i = 0; i < (joined ? 1 : PAYLOADS) && status == PLUMB_OK; i++) {
+        table->part[table->n_parts++] = joined ? whole : halves[i];
+        status = open_part(rows->checkpoint, &table->part[i], err);
     }
     rows->request[engram].table = table;
     return status;
@@ -354,17 +358,17 @@ static plumb_status check_read(const plumb_engram_rows *rows, const row_request 
                                plumb_error *err) {
     plumb_status status = PLUMB_OK;
     if (request->n_missing == 0) return status;
-    for (int i = 0; i < request->table->n_parts && status == PLUMB_OK; i++)
-        status = plumb__checkpoint_check_unchanged(rows->checkpoint,
-                                                   request->table->part[i].tensor, err);
-    for (int64_t m = 0; m < request->n_missing; m++)
-        for (int i = 0; i < request->table->n_parts && status == PLUMB_OK; i++) {
-            const row_part *part = &request->table->part[i];
-            int64_t index = request->missing[m];
-            status = plumb__checkpoint_check_values(
-                rows->checkpoint, part->tensor, request->set.distinct[index] * part->bytes,
-                part->bytes, request->bytes + index * rows->row_bytes + part->at, err);
-        }
+    const row_table *table = request->table;
+    const int64_t bytes[PAYLOADS] = {rows->code_bytes, rows->scale_bytes};
+    for (int i = 0; i < table->n_parts && status == PLUMB_OK; i++)
+        status = plumb__checkpoint_check_unchanged(rows->checkpoint, table->part[i].tensor, err);
+    for (int64_t m = 0; m < request->n_missing; m++) {
+        int64_t index = request->missing[m], row = request->set.distinct[index];
+        const uint8_t *at = request->bytes + index * rows->row_bytes;
+        for (int i = 0; i < PAYLOADS && status == PLUMB_OK; at += bytes[i++])
+            status = plumb__checkpoint_check_values(rows->checkpoint, table->payload[i],
+                                                    row * bytes[i], bytes[i], at, err);
+    }
     return status;
 }
 

@@ -50,8 +50,10 @@ plumb_status plumb__expert_cache_open(const plumb_checkpoint *checkpoint,
     c->target = options->slots;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->arrived, NULL);
+    pthread_cond_init(&c->room_free, NULL);
     status = allocate(c, options, err);
     if (status == PLUMB_OK) status = plumb__expert_files_open(c, err);
+    if (status == PLUMB_OK) status = plumb__expert_rooms_open(c, err);
     c->slot_bytes = plumb__expert_layout_bytes(c->config, c->alignment);
     if (status == PLUMB_OK)
         status = plumb__slot_memory_open(plumb__read_queue_reader(queue), c->slot_bytes,
@@ -94,6 +96,8 @@ void plumb__expert_cache_close(plumb_expert_cache *c) {
     free(c->out);
     free(c->ahead);
     free(c->warm);
+    free(c->rooms);
+    pthread_cond_destroy(&c->room_free);
     pthread_cond_destroy(&c->arrived);
     pthread_mutex_destroy(&c->lock);
     free(c);

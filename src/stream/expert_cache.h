@@ -73,6 +73,7 @@ typedef struct plumb_expert_cache_stats {
     int64_t hits, misses;         /* experts asked for that were in memory, that had to be read */
     int64_t ahead_useful, ahead_wasted; /* read ahead, and asked for or not */
     double wait_seconds;          /* the evaluating thread waited for experts */
+    double unpack_seconds;        /* the reader's threads unpacked blocks of a converted file */
     plumb_read_stats reads;
 } plumb_expert_cache_stats;
 void plumb__expert_cache_get_stats(plumb_expert_cache *cache, plumb_expert_cache_stats *stats);

@@ -29,6 +29,8 @@ typedef struct wanted_expert {
     bool taken;
 } wanted_expert;
 
+enum { PLUMB_UNPACKERS = 4 }; /* threads of the reader that unpack at a time: it keeps memory busy */
+
 struct plumb_expert_cache {
     const plumb_checkpoint *checkpoint;
     const plumb_model_config *config;
@@ -39,6 +41,7 @@ struct plumb_expert_cache {
     bool uncached;
     plumb_log_fn log;
     void *log_user;
+    uint8_t *rooms;       /* [PLUMB_UNPACKERS] for unpacking; NULL: nothing is packed */
 
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t arrived;
@@ -54,6 +57,9 @@ struct plumb_expert_cache {
     int64_t n_ahead, next_ahead, held_ahead;
     int32_t *warm;        /* hot keys not yet read */
     int64_t n_warm, next_warm, warming;
+    uint8_t *room[PLUMB_UNPACKERS]; /* [n_rooms] those not in use */
+    int n_rooms;
+    pthread_cond_t room_free;
     plumb_expert_cache_stats stats;
 };
 
@@ -62,6 +68,8 @@ struct plumb_expert_cache {
 /* Opens every shard for reading experts. */
 PLUMB_MUST_CHECK plumb_status plumb__expert_files_open(plumb_expert_cache *cache, plumb_error *err);
 void plumb__expert_files_close(plumb_expert_cache *cache);
+/* Memory for unpacking, where the files need it. */
+PLUMB_MUST_CHECK plumb_status plumb__expert_rooms_open(plumb_expert_cache *cache, plumb_error *err);
 
 /* Claims a slot for a key that is in none and starts reading it: *slot, or -1 when there is no room
  * now.  *displaced: another key gave way. */

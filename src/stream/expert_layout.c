@@ -1,6 +1,9 @@
 #include "stream/expert_layout.h"
 
 #include "base/error.h"
+#include "format/stored_units.h"
+
+#include <string.h>
 
 static plumb_status find_payloads(const plumb_checkpoint *checkpoint, int64_t layer, int64_t id,
                                   plumb_expert_layout *layout, plumb_error *err) {
@@ -32,6 +35,12 @@ static void sort_by_place(const plumb_expert_layout *layout, int order[PLUMB_EXP
     }
 }
 
+int64_t plumb__expert_layout_end(const plumb_expert_layout *layout, int i) {
+    const plumb_tensor *tensor = layout->tensor[i];
+    plumb_stored_units units = plumb__stored_units(tensor, tensor->stored);
+    return tensor->offset + units.count * units.stored;
+}
+
 plumb_status plumb__expert_layout_find(const plumb_checkpoint *checkpoint, int64_t layer,
                                        int64_t id, int64_t alignment, plumb_expert_layout *layout,
                                        plumb_error *err) {
@@ -44,7 +53,7 @@ plumb_status plumb__expert_layout_find(const plumb_checkpoint *checkpoint, int64
     for (int i = 0; i < PLUMB_EXPERT_PAYLOADS; i++) {
         const plumb_tensor *tensor = layout->tensor[order[i]];
         int64_t begin = tensor->offset / alignment * alignment;
-        int64_t end = tensor->offset + tensor->bytes;
+        int64_t end = plumb__expert_layout_end(layout, order[i]);
         int last = layout->n_runs - 1;
         /* Beside the run before, or in a page that it reads anyway. */
         bool joins = last >= 0 && layout->run[last].shard == tensor->shard &&
@@ -61,8 +70,14 @@ plumb_status plumb__expert_layout_find(const plumb_checkpoint *checkpoint, int64
             layout->run[last].place + tensor->offset - layout->run[last].offset;
         place = layout->run[last].place + layout->run[last].size;
     }
+    /* Scales that share blocks with codes come after them. */
+    for (int i = 0; i < PLUMB_EXPERT_PAYLOADS; i += 2)
+        if (layout->tensor[i]->stored == PLUMB_STORED_MXFP4)
+            layout->place[i + 1] = layout->place[i] + layout->tensor[i]->bytes;
     return PLUMB_OK;
 }
+
+/* ---- In memory --------------------------------------------------------------------------------- */
 
 static int64_t blocks(int64_t width) { return (width + PLUMB_BLOCK - 1) / PLUMB_BLOCK; }
 
@@ -70,6 +85,29 @@ int64_t plumb__expert_layout_bytes(const plumb_model_config *c, int64_t alignmen
     int64_t codes = 3 * c->hidden * c->inter / 2;
     int64_t scales = 2 * c->inter * blocks(c->hidden) + c->hidden * blocks(c->inter);
     return codes + scales + PLUMB_EXPERT_PAYLOADS * 2 * (alignment - 1);
+}
+
+bool plumb__expert_layout_is_packed(const plumb_expert_layout *layout) {
+    bool packed = false;
+    for (int i = 0; i < PLUMB_EXPERT_PAYLOADS; i += 2)
+        packed |= layout->tensor[i]->stored == PLUMB_STORED_MXFP4;
+    return packed;
+}
+
+/* The scales of the largest matrix. */
+int64_t plumb__expert_unpack_room(const plumb_model_config *c) {
+    int64_t up = c->inter * blocks(c->hidden), down = c->hidden * blocks(c->inter);
+    return up > down ? up : down;
+}
+
+void plumb__expert_unpack(const plumb_expert_layout *layout, uint8_t *memory, uint8_t *room) {
+    for (int i = 0; i < PLUMB_EXPERT_PAYLOADS; i += 2) {
+        if (layout->tensor[i]->stored != PLUMB_STORED_MXFP4) continue;
+        uint8_t *matrix = memory + layout->place[i];
+        int64_t n = layout->tensor[i + 1]->bytes; /* a scale per block */
+        plumb__mxfp4_unpack(matrix, n, matrix, room);
+        memcpy(memory + layout->place[i + 1], room, (size_t)n);
+    }
 }
 
 plumb_expert plumb__expert_layout_bind(const plumb_expert_layout *layout, const uint8_t *memory) {

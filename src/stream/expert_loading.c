@@ -2,6 +2,7 @@
 #include "stream/expert_cache_parts.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 #include <errno.h>
@@ -42,6 +43,40 @@ static int file_of(const plumb_expert_cache *c, int shard) {
     return c->fd[shard] >= 0 ? c->fd[shard] : plumb__checkpoint_shard_fd(c->checkpoint, shard);
 }
 
+/* ---- Unpacking ------------------------------------------------------------------------------- */
+
+/* Made once: a load must not fail, or wait for the system, for want of memory. */
+plumb_status plumb__expert_rooms_open(plumb_expert_cache *c, plumb_error *err) {
+    plumb_expert_layout any;
+    plumb_status status = plumb__expert_layout_find(c->checkpoint, 0, 0, c->alignment, &any, err);
+    if (status != PLUMB_OK || !plumb__expert_layout_is_packed(&any)) return status;
+    int64_t bytes = plumb__expert_unpack_room(c->config);
+    c->rooms = malloc((size_t)(PLUMB_UNPACKERS * bytes));
+    if (!c->rooms)
+        return plumb__fail_memory(err, "unpacking experts", (size_t)(PLUMB_UNPACKERS * bytes));
+    for (; c->n_rooms < PLUMB_UNPACKERS; c->n_rooms++)
+        c->room[c->n_rooms] = c->rooms + c->n_rooms * bytes;
+    return PLUMB_OK;
+}
+
+/* On a thread of the reader.  Other reads stay in flight, and other threads unpack as well. */
+static void unpack(expert_slot *slot) {
+    plumb_expert_cache *c = slot->cache;
+    if (!plumb__expert_layout_is_packed(&slot->layout)) return;
+    pthread_mutex_lock(&c->lock);
+    while (c->n_rooms == 0) pthread_cond_wait(&c->room_free, &c->lock);
+    uint8_t *room = c->room[--c->n_rooms];
+    pthread_mutex_unlock(&c->lock);
+    double started = plumb__now();
+    plumb__expert_unpack(&slot->layout, slot->memory, room);
+    double seconds = plumb__now() - started;
+    pthread_mutex_lock(&c->lock);
+    c->room[c->n_rooms++] = room;
+    c->stats.unpack_seconds += seconds;
+    pthread_cond_signal(&c->room_free);
+    pthread_mutex_unlock(&c->lock);
+}
+
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 void plumb__expert_unmap(plumb_expert_cache *c, expert_slot *slot) {
@@ -77,14 +112,16 @@ static const char *payload_at(const plumb_expert_layout *layout, int shard, int6
     const plumb_tensor *first = NULL;
     for (int i = 0; i < PLUMB_EXPERT_PAYLOADS; i++) {
         const plumb_tensor *t = layout->tensor[i];
-        if (t->shard == shard && offset < t->offset + t->bytes && (!first || t->offset < first->offset))
+        if (t->shard == shard && offset < plumb__expert_layout_end(layout, i) &&
+            (!first || t->offset < first->offset))
             first = t;
     }
     return first ? first->name : layout->tensor[0]->name;
 }
 
-/* On a thread of the reader: is what arrived what the checkpoint said, and are they numbers? */
-static plumb_status check(const expert_slot *slot, int error, int extent, int64_t offset,
+/* On a thread of the reader: is what arrived what the checkpoint said, and are they numbers?  Unpacks
+ * it in between. */
+static plumb_status check(expert_slot *slot, int error, int extent, int64_t offset,
                           plumb_error *err) {
     const plumb_expert_layout *layout = &slot->layout;
     const plumb_checkpoint *checkpoint = slot->cache->checkpoint;
@@ -104,6 +141,7 @@ static plumb_status check(const expert_slot *slot, int error, int extent, int64_
             if (layout->tensor[t]->shard == layout->run[i].shard) first = layout->tensor[t];
         status = plumb__checkpoint_check_unchanged(checkpoint, first, err);
     }
+    if (status == PLUMB_OK) unpack(slot);
     for (int i = 0; i < PLUMB_EXPERT_PAYLOADS && status == PLUMB_OK; i++)
         status = plumb__checkpoint_check_values(checkpoint, layout->tensor[i], 0,
                                                 layout->tensor[i]->bytes,

@@ -118,7 +118,8 @@ static void tiles(void) {
     const uint8_t scales[3 * TILES] = {120, 3, 121, 122, 123, 124, 244, 126, 0};
     for (int i = 0; i < ROWS * COLUMNS; i++) codes[i] = (uint8_t)(i * 7 % 127 | (i & 1) << 7);
     T_CHECK(plumb__fp8_widen(codes + FIRST * COLUMNS, scales, FIRST, ROWS - FIRST, COLUMNS,
-                             values) == -1);
+                             values) == -1,
+            "widen");
     for (int i = FIRST; i < ROWS; i++)
         for (int j = 0; j < COLUMNS; j++) {
             double value = value_of(codes[i * COLUMNS + j], scales[i / 32 * TILES + j / 32]);
@@ -127,7 +128,8 @@ static void tiles(void) {
     memcpy(unaligned + 1, values, sizeof values);
     T_CHECK(plumb__fp8_narrow((const float *)(const void *)(unaligned + 1), scales, FIRST,
                               ROWS - FIRST, COLUMNS, back) == -1 &&
-            !memcmp(back, codes + FIRST * COLUMNS, N));
+            !memcmp(back, codes + FIRST * COLUMNS, N),
+            "narrow");
     for (int64_t i = N - 1; i >= 0; i -= 61) { /* each is before those of the rounds before */
         codes[FIRST * COLUMNS + i] = i & 1 ? 0x7F : 0xFF;
         values[i] *= 1.03125f;
@@ -150,7 +152,8 @@ static void float_mode(void) {
     int64_t other = plumb__fp8_narrow(&wide, &scale, 0, 1, 1, &back);
     plumb__float_env_leave(saved);
     T_CHECK(unfit == -1 && other == -1 && bits_at(&wide, 0) == (0x80000000u | 1u << 13) &&
-            back == code);
+            back == code,
+            "%08x, code %02x", bits_at(&wide, 0), back);
 }
 
 static void bf16(void) {
@@ -216,12 +219,13 @@ static void mxfp4_goldens(void) {
     const double *value = values.data;
     uint8_t *to = malloc(blocks.bytes), *code = malloc(codes.bytes), *scale = malloc(scales.bytes);
     plumb__mxfp4_pack(codes.u8, scales.u8, scales.count, to);
-    T_CHECK(!memcmp(to, blocks.u8, blocks.bytes));
+    T_CHECK(!memcmp(to, blocks.u8, blocks.bytes), "pack");
     plumb__mxfp4_unpack(blocks.u8, scales.count, code, scale);
-    T_CHECK(!memcmp(code, codes.u8, codes.bytes) && !memcmp(scale, scales.u8, scales.bytes));
+    T_CHECK(!memcmp(code, codes.u8, codes.bytes) && !memcmp(scale, scales.u8, scales.bytes),
+            "unpack");
     for (int64_t i = 0; i < values.count; i++)
-        T_CHECK(released_value(codes.u8 + i / 32 * 16, scales.u8[i / 32], i % 32) == value[i] &&
-                    block_value(to + i / 32 * 17, i % 32) == value[i],
+        T_CHECK(released_value(codes.u8 + i / 32 * 16, scales.u8[i / 32], (int)(i % 32)) == value[i] &&
+                    block_value(to + i / 32 * 17, (int)(i % 32)) == value[i],
                 "element %" PRId64, i);
     free(to), free(code), free(scale);
     goldens_close(g);
@@ -244,8 +248,8 @@ static void mxfp4_bytes(void) {
         blocks[n * 17] = code[n * 16] = scale[n] = 0xA5;
         plumb__mxfp4_pack(codes, scales, n, blocks);
         for (int64_t i = 0; i < n * 32; i++)
-            T_CHECK(block_value(blocks + i / 32 * 17, i % 32) ==
-                        released_value(codes + i / 32 * 16, scales[i / 32], i % 32),
+            T_CHECK(block_value(blocks + i / 32 * 17, (int)(i % 32)) ==
+                        released_value(codes + i / 32 * 16, scales[i / 32], (int)(i % 32)),
                     "element %" PRId64 " of %" PRId64 " blocks", i, n);
         plumb__mxfp4_unpack(blocks, n, code, NULL);
         plumb__mxfp4_unpack(blocks, n, NULL, scale);
@@ -273,7 +277,7 @@ static void rows(void) {
     }
     plumb__rows_split(joined, ROWS, CODES, code, SCALES, NULL);
     plumb__rows_split(joined, ROWS, CODES, NULL, SCALES, scale);
-    T_CHECK(!memcmp(code, codes, sizeof codes) && !memcmp(scale, scales, sizeof scales));
+    T_CHECK(!memcmp(code, codes, sizeof codes) && !memcmp(scale, scales, sizeof scales), "split");
 }
 
 T_MAIN({"every_code_and_scale", every_code_and_scale},
