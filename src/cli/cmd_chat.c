@@ -72,15 +72,16 @@ static cli_line_status read_message(talk *t, plumb_error *err) {
 
 /* ---- Commands ---- */
 
-/* After an interruption: in a pipe Ctrl-C means the whole run; at a terminal, this answer. */
+/* After an interruption: in a pipe Ctrl-C means the whole run; at a terminal, this answer.  Only
+ * here is it cleared: one that comes while nobody asks is for whoever asks next. */
 static void stop_if_asked(talk *t) {
+    cli_interrupt_clear();
     if (isatty(STDIN_FILENO) && !cli_asked_to_end()) return;
     t->status = CLI_INTERRUPTED;
     t->leave = true;
 }
 
 static void send(talk *t, const char *message, size_t size) {
-    cli_interrupt_clear();
     int status = cli_chat_turn(&t->chat, message, size);
     if (status == CLI_FAILED) t->status = CLI_FAILED;
     if (status == CLI_INTERRUPTED) stop_if_asked(t);
@@ -207,7 +208,6 @@ static int converse(talk *t) {
     }
     bool asked_to_leave = false; /* Ctrl-C came at the prompt */
     while (!t->leave) {
-        cli_interrupt_clear();
         plumb_error err = {0};
         cli_line_status status = read_message(t, &err);
         if (status == CLI_LINE_FAILED) fail(t, &err);

@@ -54,9 +54,9 @@ int cli_run_synth(const cli_options *options) {
         .progress = on_progress,
         .progress_user = &m,
     };
-    cli_interrupt_catch();
-    plumb_error err;
-    plumb_status status = plumb__synth_write(&request, &err);
+    plumb_error err = {0};
+    plumb_status status = cli_interrupt_catch(&err);
+    if (status == PLUMB_OK) status = plumb__synth_write(&request, &err);
     if (m.shown >= 0) fprintf(stderr, "\r\033[K");
     if (status == PLUMB_ERROR_CANCELLED) {
         cli_complain(options, "interrupted; what was written is removed");

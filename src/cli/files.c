@@ -7,6 +7,7 @@
 #include "cli/options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,50 +20,55 @@ static plumb_status fail_errno(plumb_error *err, const char *path, const char *e
     return plumb__fail(err, PLUMB_ERROR_IO, path, NULL, -1, strerror(errno), "%s", expected);
 }
 
-static plumb_status read_stream(FILE *stream, const char *name, char **bytes, size_t *size,
-                                plumb_error *err) {
+static plumb_status read_all(int fd, const char *name, char **bytes, size_t *size,
+                             plumb_error *err) {
+    plumb_status status = PLUMB_OK;
     char *buffer = NULL;
     int64_t capacity = 0;
     size_t used = 0;
-    for (;;) {
+    ssize_t got = 0;
+    do {
+        used += (size_t)got;
         void *grown = plumb__grow(buffer, &capacity, (int64_t)used + 65536, 1);
         if (grown == NULL) {
-            free(buffer);
-            return plumb__fail_memory(err, name, used + 65536);
+            status = plumb__fail_memory(err, name, used + 65536);
+            goto done;
         }
         buffer = grown;
-        size_t got = fread(buffer + used, 1, 65535, stream);
-        used += got;
-        if (ferror(stream) && errno == EINTR && !cli_interrupted())
-            clearerr(stream);
-        else if (got == 0 || used > CLI_MOST_INPUT_BYTES)
-            break;
-    }
-    if (ferror(stream) || used > CLI_MOST_INPUT_BYTES) {
-        plumb_status status = ferror(stream)
-                                  ? fail_errno(err, name, "a readable file")
-                                  : plumb__fail(err, PLUMB_ERROR_IO, name, NULL, -1, "more",
-                                                "at most %d bytes", CLI_MOST_INPUT_BYTES);
-        free(buffer);
-        return status;
-    }
+        got = used > CLI_MOST_INPUT_BYTES ? 0 : cli_read(fd, buffer + used, 65535);
+    } while (got > 0);
+    if (got < 0)
+        status = fail_errno(err, name, "a readable file");
+    else if (used > CLI_MOST_INPUT_BYTES)
+        status = plumb__fail(err, PLUMB_ERROR_IO, name, NULL, -1, "more", "at most %d bytes",
+                             CLI_MOST_INPUT_BYTES);
+    if (status != PLUMB_OK) goto done;
     buffer[used] = '\0';
     *bytes = buffer;
     *size = used;
-    return PLUMB_OK;
+    buffer = NULL;
+done:
+    free(buffer);
+    return status;
 }
 
 const char *cli_input_name(const char *path) {
     return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
+/* A FIFO that nobody writes yet would hold open() where a signal that came just before is not seen.
+ * Elsewhere than on Linux such a FIFO, opened without blocking, reads as one at its end. */
+#ifdef __linux__
+enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK };
+#else
+enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC };
+#endif
+
 plumb_status cli_read_file(const char *path, char **bytes, size_t *size, plumb_error *err) {
-    if (strcmp(path, "-") == 0)
-        return read_stream(stdin, cli_input_name(path), bytes, size, err);
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL) return fail_errno(err, path, "a readable file");
-    plumb_status status = read_stream(stream, path, bytes, size, err);
-    fclose(stream);
+    int fd = strcmp(path, "-") == 0 ? cli_input_open() : open(path, OPEN_FLAGS);
+    if (fd < 0) return fail_errno(err, cli_input_name(path), "a readable file");
+    plumb_status status = read_all(fd, cli_input_name(path), bytes, size, err);
+    close(fd);
     return status;
 }
 

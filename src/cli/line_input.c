@@ -1,7 +1,8 @@
 /* Line input; see line_input.h.
  *
  * The editor's characters come from read_character below: libedit's own read retries after a
- * signal, in some versions without end, and Ctrl-C would be lost. */
+ * signal, in some versions without end, and Ctrl-C would be lost.  Lines of a pipe are cut out of a
+ * buffer here, since cli_read waits for the file and would not see what stdio holds. */
 #include "cli/line_input.h"
 
 #include "base/alloc.h"
@@ -21,13 +22,18 @@
 enum { HISTORY_LINES = 1000 };
 
 struct cli_line_input {
+    int fd;    /* standard input */
+    int error; /* errno of a read that failed */
+    /* a terminal */
     EditLine *editor; /* NULL: a pipe or file */
     History *history;
     const char *prompt;
-    char *line; /* (size) without an editor, growing */
-    int64_t size, capacity;
     int64_t typed; /* characters that the editor took since its prompt */
-    int error;     /* errno of a read that failed in the editor */
+    /* a pipe or file */
+    char bytes[65536]; /* (filled) what was read; what no line has yet begins at `next` */
+    size_t filled, next;
+    char *line; /* (size) growing */
+    int64_t size, capacity;
 };
 
 static char *show_prompt(EditLine *editor) {
@@ -47,9 +53,8 @@ static int read_character(EditLine *editor, wchar_t *character) {
     mbstate_t state = {0};
     for (;;) {
         char byte;
-        ssize_t count = read(STDIN_FILENO, &byte, 1);
+        ssize_t count = cli_read(input->fd, &byte, 1);
         if (count == 0) return 0;
-        if (count < 0 && errno == EINTR && !cli_interrupted()) continue; /* a resized window */
         if (count < 0) {
             input->error = errno;
             return -1;
@@ -89,7 +94,9 @@ static bool open_editor(cli_line_input *input) {
 
 cli_line_input *cli_line_input_open(bool terminal) {
     cli_line_input *input = calloc(1, sizeof *input);
-    if (input != NULL && terminal && !open_editor(input)) {
+    if (input == NULL) return NULL;
+    input->fd = cli_input_open();
+    if (input->fd < 0 || (terminal && !open_editor(input))) {
         cli_line_input_close(input);
         return NULL;
     }
@@ -100,12 +107,13 @@ void cli_line_input_close(cli_line_input *input) {
     if (input == NULL) return;
     if (input->editor != NULL) el_end(input->editor);
     if (input->history != NULL) history_end(input->history);
+    if (input->fd >= 0) close(input->fd);
     free(input->line);
     free(input);
 }
 
 static cli_line_status fail_read(int error, plumb_error *err) {
-    if (cli_interrupted()) return CLI_LINE_INTERRUPTED;
+    if (error == EINTR) return CLI_LINE_INTERRUPTED;
     (void)plumb__fail(err, PLUMB_ERROR_IO, "standard input", NULL, -1, strerror(error), "a line");
     return CLI_LINE_FAILED;
 }
@@ -117,27 +125,29 @@ static cli_line_status read_edited(cli_line_input *input, const char **line, siz
     input->error = 0;
     *line = el_gets(input->editor, &count);
     if (input->error != 0) return fail_read(input->error, err);
-    if (*line == NULL || count <= 0) return cli_interrupted() ? CLI_LINE_INTERRUPTED : CLI_LINE_END;
+    if (*line == NULL || count <= 0) return CLI_LINE_END;
     *size = (size_t)count;
     return CLI_LINE_READ;
 }
 
-/* A byte of standard input, or EOF with *error 0 at the end and errno after a fault. */
-static int read_byte(int *error) {
-    for (;;) {
-        errno = 0;
-        int byte = getc_unlocked(stdin);
-        *error = byte == EOF && ferror(stdin) ? errno : 0;
-        if (*error != EINTR || cli_interrupted()) return byte;
-        clearerr(stdin);
+/* A byte of standard input, or EOF with input->error 0 at the end and errno after a fault. */
+static int read_byte(cli_line_input *input) {
+    if (input->next == input->filled) {
+        ssize_t count = cli_read(input->fd, input->bytes, sizeof input->bytes);
+        input->error = count < 0 ? errno : 0;
+        if (count <= 0) return EOF;
+        input->filled = (size_t)count;
+        input->next = 0;
     }
+    return (unsigned char)input->bytes[input->next++];
 }
 
 static cli_line_status read_plain(cli_line_input *input, const char **line, size_t *size,
                                   plumb_error *err) {
-    int byte, error;
+    int byte;
     input->size = 0;
-    while ((byte = read_byte(&error)) != EOF) {
+    input->error = 0;
+    while ((byte = read_byte(input)) != EOF) {
         if (input->size == CLI_MOST_LINE_BYTES) {
             (void)plumb__fail(err, PLUMB_ERROR_IO, "standard input", NULL, -1, "a longer line",
                               "at most %d bytes", CLI_MOST_LINE_BYTES);
@@ -154,10 +164,7 @@ static cli_line_status read_plain(cli_line_input *input, const char **line, size
         input->line[input->size++] = (char)byte;
         if (byte == '\n') break;
     }
-    if (error != 0) {
-        clearerr(stdin);
-        return fail_read(error, err);
-    }
+    if (input->error != 0) return fail_read(input->error, err);
     if (input->size == 0) return CLI_LINE_END;
     *line = input->line;
     *size = (size_t)input->size;

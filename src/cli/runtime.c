@@ -85,10 +85,8 @@ int cli_runtime_open(const cli_options *options, bool wants_text, cli_runtime *r
     *runtime = (cli_runtime){.options = options, .sampling = sampling_of(options)};
     runtime->progress.wanted = !options->quiet && isatty(STDERR_FILENO);
     plumb_error err = {0};
-    if (open_all(runtime, wants_text, &err) != PLUMB_OK) {
+    if (open_all(runtime, wants_text, &err) != PLUMB_OK || cli_interrupt_catch(&err) != PLUMB_OK)
         return cli_runtime_close(runtime, cli_report(options, &err));
-    }
-    cli_interrupt_catch();
     return CLI_OK;
 }
 

@@ -121,6 +121,24 @@ def test_interrupt_stops_one_answer(plumb):
     check(talk.status() == 0, "two Ctrl-C at the prompt end with status 0")
 
 
+def test_no_interrupt_is_lost(plumb):
+    """A signal at another place each time: while a line is read, obeyed, or waited for again.  What it
+    leaves of the line "/" is harmless: an unknown command or an empty message."""
+    talk = Talk([plumb, "chat", "-q", "--nothink"])
+    talk.wait_for_prompt()
+    for round in range(200):
+        talk.type("/\n")
+        signalled = time.perf_counter() + round * 5e-6
+        while time.perf_counter() < signalled:
+            pass
+        os.kill(talk.pid, signal.SIGINT)
+        talk.wait_for("Ctrl-C again")
+        talk.type("/think x\n")
+        talk.wait_for("expected 0 to 100")
+    talk.type("/quit\n")
+    check(talk.status() in (0, 1), "/quit ends it; 1 tells of an unknown command")
+
+
 def test_interrupt_ends_one_shot(plumb):
     talk = Talk([plumb, "chat", "-q", "--nothink", "--temp", "0", "-p", "Tell me a story about a cat."])
     talk.wait_for("Once")
