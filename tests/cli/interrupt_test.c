@@ -12,7 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { PATIENCE = 30 }; /* seconds */
+enum { PATIENCE = 10 }; /* seconds */
 
 static int ends[2]; /* a pipe to read from */
 

@@ -18,10 +18,13 @@ SKIPPED = 77  # exit status; CMakeLists.txt tells CTest
 class Talk:
     """A program on a pseudo-terminal: write what is typed, wait for what appears."""
 
-    def __init__(self, arguments, **environment):
+    def __init__(self, arguments, errors=None, **environment):
+        """errors: a descriptor for standard error in place of the terminal."""
         self.seen = b""
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
+            if errors is not None:
+                os.dup2(errors, 2)
             os.environ.pop("NO_COLOR", None)
             os.environ.update(TERM="xterm", LC_ALL="C.UTF-8", **environment)
             os.execv(arguments[0], arguments)
@@ -119,6 +122,40 @@ def test_interrupt_stops_one_answer(plumb):
     talk.wait_for_prompt()
     talk.type("\x03")
     check(talk.status() == 0, "two Ctrl-C at the prompt end with status 0")
+
+
+def full_pipe():
+    ours, others = os.pipe()
+    os.set_blocking(others, False)
+    for size in (4096, 1):
+        try:
+            while True:
+                os.write(others, b"-" * size)
+        except BlockingIOError:
+            pass
+    os.set_blocking(others, True)
+    return ours, others
+
+
+def test_interrupt_while_a_command_runs(plumb):
+    """It is for the prompt that follows.  The command cannot get there before: a pipe that is full
+    holds up its complaint."""
+    ours, errors = full_pipe()
+    talk = Talk([plumb, "chat", "-q"], errors)
+    os.close(errors)
+    talk.wait_for_prompt()
+    talk.type("/think x\n")
+    talk.wait_for("/think x\r\n")
+    os.kill(talk.pid, signal.SIGINT)
+    said, end = b"", time.time() + PATIENCE
+    while b"Ctrl-C again" not in said:
+        check(time.time() < end, f"the interruption is lost; there was {said.lstrip(b'-')}")
+        if select.select([ours], [], [], 0.1)[0]:
+            said += os.read(ours, 65536)
+    talk.wait_for_prompt()
+    talk.type("\x04")
+    check(talk.status() == 0, "Ctrl-D ends with status 0")
+    os.close(ours)
 
 
 def test_no_interrupt_is_lost(plumb):
