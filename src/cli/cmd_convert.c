@@ -33,8 +33,8 @@ static int run(const cli_options *options, writer write, plumb_dense dense) {
                                            .log_user = &named, .progress = cli_progress_show,
                                            .progress_user = &progress};
     plumb_convert_result result;
-    cli_interrupt_catch();
-    status = write(source, target, &request, &result, &err);
+    status = cli_interrupt_catch(&err);
+    if (status == PLUMB_OK) status = write(source, target, &request, &result, &err);
     cli_progress_end(&progress);
     if (status == PLUMB_ERROR_CANCELLED) {
         cli_complain(options, "interrupted; the same command goes on from %s.part", target);

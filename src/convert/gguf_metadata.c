@@ -15,7 +15,7 @@
 
 #define ARCHITECTURE "deepseek41"
 
-enum { FORMAT = 1, MOST_FILE_BYTES = 1 << 28 };
+enum { MOST_FILE_BYTES = 1 << 28 };
 
 static void write_text(plumb_gguf_writer *writer, const char *key, const char *text) {
     plumb__gguf_write_string(writer, key, text, (int64_t)strlen(text));
@@ -246,7 +246,7 @@ plumb_status plumb__gguf_metadata_write(plumb_gguf_writer *writer, const char *m
     static const char *const files[] = {"generation_config.json", "tokenizer_config.json",
                                         "tokenizer.json"};
     plumb_status status = write_config(writer, model, err);
-    plumb__gguf_write_u32(writer, PLUMB_GGUF_FORMAT_KEY, FORMAT);
+    plumb__gguf_write_u32(writer, PLUMB_GGUF_FORMAT_KEY, PLUMB_GGUF_FORMAT);
     write_text(writer, "plumb.fp8.encoding", "e4m3_e8m0_32x32");
     if (status == PLUMB_OK) status = write_engram(writer, model, config, err);
     for (size_t i = 0; i < sizeof files / sizeof files[0] && status == PLUMB_OK; i++)

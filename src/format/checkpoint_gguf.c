@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT = 1 };
-
 typedef struct listing {
     plumb_checkpoint *checkpoint;
     const plumb_gguf *gguf;
@@ -45,9 +43,9 @@ static plumb_status check_kind(const plumb_gguf *gguf, plumb_error *err) {
                            "a file of another program, whose weights are not the released ones",
                            "a file that plumb convert wrote");
     status = plumb__gguf_integer(gguf, PLUMB_GGUF_FORMAT_KEY, 0, UINT32_MAX, &format, err);
-    if (status != PLUMB_OK || format == FORMAT) return status;
+    if (status != PLUMB_OK || format == PLUMB_GGUF_FORMAT) return status;
     return plumb__fail(err, PLUMB_ERROR_UNSUPPORTED, gguf->path, PLUMB_GGUF_FORMAT_KEY, -1,
-                       plumb__format("format %lld", (long long)format).s, "format %d", FORMAT);
+                       plumb__format("format %lld", (long long)format).s, "format %d", PLUMB_GGUF_FORMAT);
 }
 
 /* ---- One tensor ------------------------------------------------------------------------------- */

@@ -13,7 +13,8 @@
 #define PLUMB_GGUF_CONFIG_KEY "deepseek41.config"
 #define PLUMB_GGUF_TOKEN_MAP_KEY "deepseek41.engram.token_map"
 #define PLUMB_GGUF_FILE_KEY "plumb.file."
-#define PLUMB_GGUF_FORMAT_KEY "plumb.format" /* u32: 1 */
+#define PLUMB_GGUF_FORMAT_KEY "plumb.format" /* u32 */
+enum { PLUMB_GGUF_FORMAT = 1 };              /* what we write, and read */
 
 /* Is the model a single file (a converted one)?  Told by its first bytes, not by its name. */
 bool plumb__model_is_file(const char *model);
