@@ -12,6 +12,7 @@ find_package(Threads REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(EDIT REQUIRED IMPORTED_TARGET libedit)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
@@ -21,5 +22,6 @@ endif()
 
 add_library(plumb_libraries INTERFACE)
 target_link_libraries(plumb_libraries INTERFACE
-  PkgConfig::JANSSON PkgConfig::PCRE2 PkgConfig::XXHASH PkgConfig::UTF8PROC Threads::Threads m
+  PkgConfig::JANSSON PkgConfig::PCRE2 PkgConfig::XXHASH PkgConfig::CRYPTO PkgConfig::UTF8PROC
+  Threads::Threads m
   $<TARGET_NAME_IF_EXISTS:PkgConfig::LIBURING>)

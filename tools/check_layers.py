@@ -38,6 +38,7 @@ OWNERS = {
     "xxhash.h": ["format", "text", "stream", "engine", "convert", "cli"],
     "histedit.h": ["cli"],
     "liburing.h": ["stream"],
+    "openssl/evp.h": ["convert"],
     "pthread.h": ["base", "stream", "plan", "engine", "convert"],
     "immintrin.h": ["arith", "backend"],
     "arm_neon.h": ["arith", "backend"],

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "convert/dense_form.h"
 #include "convert/gguf_metadata.h"
+#include "convert/revision.h"
 #include "convert/new_file.h"
 #include "convert/payload_writer.h"
 #include "convert/source_reader.h"
@@ -113,6 +114,7 @@ static plumb_status write_metadata(void *user, plumb_gguf_writer *writer, plumb_
     plumb_status status = plumb__gguf_metadata_write(writer, plumb__checkpoint_path(c->source),
                                                      plumb__checkpoint_config(c->source), err);
     plumb__gguf_write_string(writer, PLUMB_KEY_DENSE, dense, (int64_t)strlen(dense));
+    if (status == PLUMB_OK) status = plumb__revision_write(writer, c->source, err);
     return status;
 }
 

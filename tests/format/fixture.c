@@ -76,19 +76,39 @@ static int add_tensor(void *user, const char *name, const plumb_tensor_spec *spe
     return 0;
 }
 
-void fixture_small(fixture *f, const char *name) {
-    memset(f, 0, sizeof *f);
-    fixture_folder(name, f->folder);
+static void load_config(fixture *f) {
     size_t size;
     char *config = fixture_load(TEST_DATA "/config/small.json", &size);
     need(size < sizeof f->config, "small.json fits");
     memcpy(f->config, config, size + 1);
     free(config);
+}
+
+static void list_tensors(fixture *f) {
     plumb_model_config parsed;
-    plumb_status status =
-        plumb__config_parse(f->config, size, "small.json", NULL, NULL, &parsed, NULL);
+    plumb_status status = plumb__config_parse(f->config, strlen(f->config), "small.json", NULL, NULL,
+                                              &parsed, NULL);
     need(status == PLUMB_OK, "small.json loads");
     need(plumb__tensor_table_visit(&parsed, add_tensor, f) == 0, "visit");
+}
+
+void fixture_small(fixture *f, const char *name) {
+    memset(f, 0, sizeof *f);
+    fixture_folder(name, f->folder);
+    load_config(f);
+    list_tensors(f);
+}
+
+void fixture_wordy(fixture *f, const char *name) {
+    static const char few[] = "\"vocab_size\": 64,", many[] = "\"vocab_size\": 263000,";
+    memset(f, 0, sizeof *f);
+    fixture_folder(name, f->folder);
+    load_config(f);
+    char *at = strstr(f->config, few);
+    need(at && strlen(f->config) + sizeof many < sizeof f->config, "small.json has a vocabulary");
+    memmove(at + sizeof many - 1, at + sizeof few - 1, strlen(at + sizeof few - 1) + 1);
+    memcpy(at, many, sizeof many - 1);
+    list_tensors(f);
 }
 
 fixture_tensor *fixture_find(fixture *f, const char *name) {

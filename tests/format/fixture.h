@@ -37,6 +37,8 @@ void fixture_write(const char *folder, const char *file, const void *bytes, size
 char *fixture_load(const char *path, size_t *size);
 /* A correct checkpoint of tests/data/config/small.json, not yet written. */
 void fixture_small(fixture *f, const char *name);
+/* The same with so many words that embedding and head are of 17 MB. */
+void fixture_wordy(fixture *f, const char *name);
 fixture_tensor *fixture_find(fixture *f, const char *name);
 /* Writes config, shards (payload bytes are `fill`) and index. */
 void fixture_save(const fixture *f, unsigned char fill);
