@@ -32,6 +32,8 @@ static void print_engram(const plumb_model_config *config) {
 static void print_config(const plumb_checkpoint *checkpoint, const cli_inspection *found) {
     const plumb_model_config *c = plumb__checkpoint_config(checkpoint);
     cli_print("model       %s\n", plumb__checkpoint_path(checkpoint));
+    cli_print("release     %s: %s\n", plumb__release_name(found->revision.release),
+              found->revision.words);
     cli_print("network     %" PRId64 " layers of width %" PRId64 ", %" PRId64 " heads of %" PRId64
               ", window %" PRId64 "\n",
               c->layers, c->hidden, c->heads, c->head_dim, c->window);
@@ -172,6 +174,14 @@ static json_t *config_json(json_maker *m, const plumb_model_config *c) {
     return object;
 }
 
+static json_t *revision_json(json_maker *m, const plumb_revision *revision) {
+    json_t *object = json_object();
+    put(m, object, "name", json_string(plumb__release_name(revision->release)));
+    put(m, object, "evidence", json_string(revision->words));
+    put(m, object, "config_sha256", json_string(revision->config_sha256));
+    return object;
+}
+
 static json_t *layers_json(json_maker *m, const plumb_model_config *config) {
     json_t *array = json_array();
     for (int64_t layer = 0; layer < config->layers; layer++) {
@@ -217,6 +227,7 @@ static json_t *report_json(json_maker *m, const cli_options *options,
     char path[3 * CLI_PATH_SIZE];
     plumb__clean_text(plumb__checkpoint_path(checkpoint), "\xEF\xBF\xBD", true, path, sizeof path);
     put(m, report, "model", json_string(path));
+    put(m, report, "release", revision_json(m, &found->revision));
     put(m, report, "config", config_json(m, config));
     put(m, report, "layers", layers_json(m, config));
     for (int i = 0; i < PLUMB_CLASS_COUNT; i++)
@@ -270,9 +281,11 @@ int cli_run_inspect(const cli_options *options) {
         status = plumb__checkpoint_open(path, cli_log, &named, &checkpoint, &err);
     if (status != PLUMB_OK) return cli_report(options, &err);
     cli_inspection found;
-    cli_inspect(checkpoint, &found);
+    status = cli_inspect(checkpoint, &found, &err);
     int result = CLI_OK;
-    if (options->json)
+    if (status != PLUMB_OK)
+        result = cli_report(options, &err);
+    else if (options->json)
         result = print_json(options, checkpoint, &found);
     else
         print_report(options, checkpoint, &found);

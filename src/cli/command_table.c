@@ -61,6 +61,15 @@ const cli_command cli_commands[] = {
      "bit for bit before the file gets its name. SRC is only read. Where the file system can share "
      "blocks between files, everything else takes no space.",
      cli_run_pack},
+    {CLI_AUDIT, "audit", "read all of a model and compare", "MODEL", 1, 1,
+     "Reads every payload from the disk, refuses NaN, and compares: a converted file with the digests "
+     "inside it, a folder with its receipt, either with the folder of --source. The first difference "
+     "is told by file, tensor and place; with --source also row, column and both values.\n\n"
+     "The receipt of a MODEL is MODEL.audit.json, beside it. --record writes it after an audit that "
+     "found no fault; a receipt that differs is not replaced. With --verified, chat, complete and "
+     "logits ask for it.\n\n"
+     "Exit status 0: no fault. A folder without a receipt has only its values checked.",
+     cli_run_audit},
     {CLI_SYNTH, "synth", "write a synthetic model", "VARIANT DIR", 2, 2,
      "Writes random weights in the released layout, byte for byte the same on every machine. "
      "VARIANT is one of\n\n"

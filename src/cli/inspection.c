@@ -13,7 +13,8 @@ static void add(cli_tally *tally, const plumb_tensor *tensor) {
         tally->parameters += elements;
 }
 
-void cli_inspect(const plumb_checkpoint *checkpoint, cli_inspection *inspection) {
+plumb_status cli_inspect(const plumb_checkpoint *checkpoint, cli_inspection *inspection,
+                         plumb_error *err) {
     *inspection = (cli_inspection){0};
     int64_t count = plumb__checkpoint_count(checkpoint);
     for (int64_t i = 0; i < count; i++) {
@@ -29,6 +30,7 @@ void cli_inspect(const plumb_checkpoint *checkpoint, cli_inspection *inspection)
     const char *model = plumb__checkpoint_path(checkpoint);
     inspection->has_tokenizer = plumb__model_file_exists(model, "tokenizer.json");
     inspection->has_token_map = plumb__model_file_exists(model, "engram_token_map.i32");
+    return plumb__revision_detect(checkpoint, &inspection->revision, err);
 }
 
 cli_layer_span cli_layer_span_at(const plumb_model_config *config, int64_t first) {

@@ -2,6 +2,7 @@
 #ifndef PLUMB_CLI_INSPECTION_H
 #define PLUMB_CLI_INSPECTION_H
 
+#include "convert/revision.h"
 #include "format/checkpoint.h"
 
 typedef struct cli_tally {
@@ -12,10 +13,12 @@ typedef struct cli_tally {
 typedef struct cli_inspection {
     cli_tally dtypes[PLUMB_DTYPE_COUNT], classes[PLUMB_CLASS_COUNT], total;
     int64_t resident_bytes; /* dense backbone and head: what every token reads */
+    plumb_revision revision;
     bool has_draft, has_vision, has_tokenizer, has_token_map;
 } cli_inspection;
 
-void cli_inspect(const plumb_checkpoint *checkpoint, cli_inspection *inspection);
+PLUMB_MUST_CHECK plumb_status cli_inspect(const plumb_checkpoint *checkpoint,
+                                          cli_inspection *inspection, plumb_error *err);
 
 /* Consecutive layers that attend alike. */
 typedef struct cli_layer_span {

@@ -31,7 +31,8 @@ typedef enum cli_command_bit {
     CLI_VERSION = 1 << 8,
     CLI_PLAN = 1 << 9,
     CLI_CONVERT = 1 << 10,
-    CLI_PACK = 1 << 11
+    CLI_PACK = 1 << 11,
+    CLI_AUDIT = 1 << 12
 } cli_command_bit;
 
 typedef struct cli_command cli_command;
@@ -85,6 +86,9 @@ typedef struct cli_options {
     bool sparse, sparse_tables, force;
     const char *dense;
     int64_t jobs;   /* 0: one per core */
+
+    const char *source;
+    bool sample, record, verified;
 
     bool man;
 

@@ -12,6 +12,7 @@ enum {
     SHOWS = CLI_INSPECT | CLI_PLAN,
     COMPUTES = EVALUATES | CLI_SYNTH,
     WRITES = CLI_CONVERT | CLI_PACK,
+    READS_ALL = WRITES | CLI_AUDIT,
     EVERYONE = ~0
 };
 
@@ -33,6 +34,10 @@ const cli_option cli_option_rows[] = {
              "changes a result"},
     {.name = "cpu", .kind = CLI_FLAG, .field = FIELD(cpu), .commands = EVALUATES,
      .help = "compute on the CPU, the only backend of this build"},
+
+    {.name = "verified", .kind = CLI_FLAG, .field = FIELD(verified), .commands = EVALUATES,
+     .help = "run only a model that has a receipt of plumb audit --record, and no file of it written "
+             "since"},
 
     /* weights larger than memory */
     {.name = "ssd-streaming", .kind = CLI_FLAG, .field = FIELD(streaming), .commands = EVALUATES,
@@ -178,11 +183,20 @@ const cli_option cli_option_rows[] = {
     {.name = "force", .kind = CLI_FLAG, .field = FIELD(force), .commands = WRITES,
      .help = "replace a file that is already there"},
     {.name = "jobs", .brief = "-j", .value = "N", .kind = CLI_INTEGER, .field = FIELD(jobs), .low = 1,
-     .high = 256, .commands = WRITES, .help = "tensors at work at once (default: one per core)"},
+     .high = 256, .commands = READS_ALL, .help = "tensors at work at once (default: one per core)"},
+
+    {.name = "source", .value = "DIR", .kind = CLI_PATH, .field = FIELD(source),
+     .commands = CLI_AUDIT,
+     .help = "compare with the released folder DIR, value by value"},
+    {.name = "sample", .kind = CLI_FLAG, .field = FIELD(sample), .excludes = "record",
+     .commands = CLI_AUDIT,
+     .help = "a quick look: read about 1 % of the model, the same part every time"},
+    {.name = "record", .kind = CLI_FLAG, .field = FIELD(record), .commands = CLI_AUDIT,
+     .help = "after a clean audit, write the receipt MODEL.audit.json"},
 
     /* every command */
     {.name = "quiet", .brief = "-q", .kind = CLI_FLAG, .field = FIELD(quiet),
-     .commands = COMPUTES | SHOWS | WRITES,
+     .commands = COMPUTES | SHOWS | READS_ALL,
      .help = "no log, progress or speed on standard error"},
     {.name = "man", .kind = CLI_FLAG, .field = FIELD(man), .commands = CLI_HELP,
      .help = "print the manual page as man(7) source"},

@@ -6,6 +6,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_lookup.h"
 #include "cli/output.h"
+#include "convert/receipt.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -60,7 +61,8 @@ static plumb_status open_all(cli_runtime *runtime, bool wants_text, plumb_error 
     char path[CLI_PATH_SIZE];
     plumb_status status = cli_find_model(options, path, err);
     if (status != PLUMB_OK) return status;
-    if (wants_text) status = plumb_text_open(path, &runtime->text, err);
+    if (options->verified) status = plumb__receipt_require(path, err);
+    if (status == PLUMB_OK && wants_text) status = plumb_text_open(path, &runtime->text, err);
     if (status != PLUMB_OK) return status;
 
     plumb_model_options model_options = {
