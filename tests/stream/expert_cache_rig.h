@@ -26,21 +26,24 @@ static inline void must(bool condition, const char *what) {
 
 typedef struct fixture {
     plumb_checkpoint *checkpoint;
+    plumb_checkpoint *plain; /* whose payloads it must have: another one, or NULL for its own */
     int64_t layers, experts;
     plumb_reader *reader;
     scripted_reader *script; /* the same, or NULL */
     plumb_expert_cache *cache;
 } fixture;
 
-static inline fixture open_files(void) {
+static inline fixture open_files_of(const char *path) {
     fixture f = {0};
-    must(plumb__checkpoint_open(TINY, NULL, NULL, &f.checkpoint, NULL) == PLUMB_OK, TINY);
+    must(plumb__checkpoint_open(path, NULL, NULL, &f.checkpoint, NULL) == PLUMB_OK, path);
     const plumb_model_config *c = plumb__checkpoint_config(f.checkpoint);
     f.layers = c->layers;
     f.experts = c->experts;
     must(f.experts == 8 && f.layers == 6, "another shape");
     return f;
 }
+
+static inline fixture open_files(void) { return open_files_of(TINY); }
 
 static inline void open_cache(fixture *f, int64_t slots, plumb_eviction eviction, bool uncached) {
     const plumb_expert_cache_options options = {.slots = slots, .eviction = eviction,
@@ -61,6 +64,7 @@ static inline fixture open_scripted(int64_t slots, plumb_eviction eviction, int 
 static inline void close_fixture(fixture *f) {
     plumb__expert_cache_close(f->cache);
     plumb__checkpoint_close(f->checkpoint);
+    if (f->plain) plumb__checkpoint_close(f->plain);
 }
 
 static inline plumb_expert_cache_stats stats_of(const fixture *f) {
@@ -108,13 +112,14 @@ static inline bool holds(const fixture *f, int64_t layer, int64_t id) {
 static inline bool is_expert(const fixture *f, const plumb_expert *expert, int64_t layer, int64_t id) {
     const plumb_matrix *matrix[3] = {&expert->gate, &expert->down, &expert->up};
     static uint8_t plain[1 << 16];
+    const plumb_checkpoint *checkpoint = f->plain ? f->plain : f->checkpoint;
     bool same = true;
     for (int i = 0; i < 6; i++) {
         const plumb_tensor *t = plumb__checkpoint_find(
-            f->checkpoint, "layers.%d.ffn.experts.%d.w%d.%s", (int)layer, (int)id, i / 2 + 1,
+            checkpoint, "layers.%d.ffn.experts.%d.w%d.%s", (int)layer, (int)id, i / 2 + 1,
             i % 2 ? "scale" : "weight");
         must(t && t->bytes <= (int64_t)sizeof plain &&
-                 plumb__checkpoint_read(f->checkpoint, t, 0, t->bytes, plain, NULL) == PLUMB_OK,
+                 plumb__checkpoint_read(checkpoint, t, 0, t->bytes, plain, NULL) == PLUMB_OK,
              "payload");
         const void *held = i % 2 ? (const void *)matrix[i / 2]->scales : matrix[i / 2]->codes;
         same &= memcmp(held, plain, (size_t)t->bytes) == 0;
