@@ -251,7 +251,7 @@ int main(int argc, char **argv) {
                 .peer_megabytes = 2000, .depths = {.value = {16}, .count = 1},
                 .blocks_kib = {.value = {4096}, .count = 1}, .reader = "io_uring"};
     const bench_option options[] = {
-        {"MODEL", BENCH_OPERAND, &s.folder, "folder of a checkpoint, on the drive to be measured"},
+        {"MODEL", BENCH_OPERAND, &s.folder, "a checkpoint's folder or converted file, on the drive to be measured"},
         {"only", BENCH_TEXT, &s.only, "decode or prefill"},
         {"threads", BENCH_COUNT, &s.threads, "that compute (one per core)"},
         {"tokens", BENCH_COUNT, &s.tokens, "to decode one at a time, 0: none (16)"},
