@@ -993,6 +993,47 @@ MUTATIONS = [
 
     one("half_a_gigabyte", "src/cli/options.c", "i < whole + decimals ? text[place] - '0' : 0",
         "i < whole ? text[place] - '0' : 0", "cli_options_values", "decimals count"),
+    # ---- Experts and rows of converted files --------------------------------------------------------
+    one("scales_where_codes_are", "src/stream/expert_layout.c",
+        "layout->place[i + 1] = layout->place[i] + layout->tensor[i]->bytes;",
+        "layout->place[i + 1] = layout->place[i];", "converted_test", "unpacked scales follow codes"),
+    one("one_matrix_stays_packed", "src/stream/expert_layout.c",
+        "i += 2) {\n        if (layout->tensor[i]->stored",
+        "i += 4) {\n        if (layout->tensor[i]->stored", "converted_test",
+        "all three matrices are unpacked"),
+    one("slice_without_its_end", "src/stream/expert_layout.c",
+        "return tensor->offset + units.count * units.stored;",
+        "return tensor->offset + tensor->bytes;", "converted_test",
+        "a slice of blocks is larger than its codes"),
+    one("checked_before_unpacking", LOADING,
+        "    if (status == PLUMB_OK) unpack(slot);\n"
+        "    for (int i = 0; i < PLUMB_EXPERT_PAYLOADS && status == PLUMB_OK; i++)\n"
+        "        status = plumb__checkpoint_check_values(checkpoint, layout->tensor[i], 0,\n"
+        "                                                layout->tensor[i]->bytes,\n"
+        "                                                slot->memory + layout->place[i], err);\n",
+        "    for (int i = 0; i < PLUMB_EXPERT_PAYLOADS && status == PLUMB_OK; i++)\n"
+        "        status = plumb__checkpoint_check_values(checkpoint, layout->tensor[i], 0,\n"
+        "                                                layout->tensor[i]->bytes,\n"
+        "                                                slot->memory + layout->place[i], err);\n"
+        "    if (status == PLUMB_OK) unpack(slot);\n",
+        "converted_test", "what computes is what was checked"),
+    one("unpacking_costs_nothing", LOADING, "c->stats.unpack_seconds += seconds;", "(void)seconds;",
+        "converted_test", "the time is counted"),
+    one("one_room_for_all", LOADING, "c->room[c->n_rooms] = c->rooms + c->n_rooms * bytes;",
+        "c->room[c->n_rooms] = c->rooms;", "converted_test", "threads unpack at the same time"),
+    one("joined_rows_in_halves", "src/stream/engram_rows.c",
+        "bool joined = codes->stored == PLUMB_STORED_ROWS;", "bool joined = false;",
+        "converted_test", "a converted table has whole rows"),
+    one("scales_of_rows_unchecked", "src/stream/engram_rows.c",
+        "plumb__checkpoint_check_values(rows->checkpoint, table->payload[i],",
+        "plumb__checkpoint_check_values(rows->checkpoint, table->payload[0],",
+        "converted_test", "each part of a row by its own rule"),
+    one("faults_at_the_row", "src/format/stored_units.c", "else if (inner_scales) within += u.codes;",
+        "else if (inner_scales) within += 0;", "converted_test",
+        "a scale is named where it lies, behind the codes"),
+    one("faults_in_released_bytes", "src/format/stored_units.c",
+        "return tensor->offset + byte / bytes * u.stored + within;",
+        "return tensor->offset + byte;", "converted_test", "a fault is named by its place in the file"),
     # ---- Stored forms ------------------------------------------------------------------------------
     one("strips_of_subnormal_scales", "src/format/stored_fp8.c", "LEAST_NORMAL_SCALE = 10",
         "LEAST_NORMAL_SCALE = 9", "test_stored_form", "2^-9 * 2^-118 is no normal number"),

@@ -54,6 +54,17 @@ static uint8_t put_byte(int64_t offset, uint8_t byte) {
 
 /* ---- Experts ---------------------------------------------------------------------------------- */
 
+/* Every thread that unpacks has room of its own, and gave it back. */
+static void check_rooms(const fixture *f) {
+    const plumb_expert_cache *c = f->cache;
+    int64_t bytes = plumb__expert_unpack_room(c->config);
+    T_CHECK(c->n_rooms == PLUMB_UNPACKERS, "%d rooms", c->n_rooms);
+    for (int i = 0; i < c->n_rooms; i++)
+        for (int j = 0; j < i; j++)
+            T_CHECK(c->room[i] >= c->room[j] + bytes || c->room[j] >= c->room[i] + bytes,
+                    "rooms %d and %d overlap", i, j);
+}
+
 static void every_expert(void) {
     static const int64_t slots[] = {1, 3, 8, 48};
     static const plumb_reader_kind kinds[] = {PLUMB_READER_PREAD, PLUMB_READER_BEST};
@@ -67,6 +78,7 @@ static void every_expert(void) {
                 for (int round = 0; round < 2; round++)
                     for (int64_t layer = 0; layer < f.layers; layer++) use(&f, layer, all, 8);
                 check_whole(&f, slots[i], "converted");
+                check_rooms(&f);
                 plumb_expert_cache_stats stats = stats_of(&f);
                 T_CHECK(stats.unpack_seconds > 0 && stats.misses > 0, "%g s, %" PRId64 " misses",
                         stats.unpack_seconds, stats.misses);
