@@ -43,7 +43,7 @@ static fixture open_converted_scripted(int64_t slots, int depth) {
 
 /* Writes over one byte of the file, whose time changes; the byte that was there. */
 static uint8_t put_byte(int64_t offset, uint8_t byte) {
-    uint8_t was;
+    uint8_t was = 0;
     int fd = open(CONVERTED, O_RDWR);
     must(fd >= 0 && pread(fd, &was, 1, (off_t)offset) == 1 &&
              pwrite(fd, &byte, 1, (off_t)offset) == 1,
