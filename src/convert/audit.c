@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/machine.h"
 #include "convert/difference.h"
 #include "convert/payload_reader.h"
 #include "convert/source_reader.h"
@@ -263,8 +262,7 @@ static plumb_status run_audit(audit_run *run, plumb_audit_result *result, plumb_
 
 plumb_status plumb__audit_payloads(const plumb_audit *audit, plumb_audit_result *result,
                                    plumb_error *err) {
-    audit_run run = {.audit = audit, .jobs = audit->options->jobs};
-    if (run.jobs < 1) run.jobs = plumb__machine_cores();
+    audit_run run = {.audit = audit, .jobs = plumb__jobs_threads(audit->options->jobs)};
     run.auditors = calloc((size_t)run.jobs, sizeof *run.auditors);
     if (!run.auditors)
         return plumb__fail_memory(err, "audit", (size_t)run.jobs * sizeof *run.auditors);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/machine.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,6 +19,14 @@ struct plumb_jobs {
     plumb_status status;
     plumb_error fault;
 };
+
+/* Each thread has up to 20 MB of buffers, whatever the size of the model. */
+int plumb__jobs_threads(int asked) {
+    enum { MOST = 16 };
+    if (asked > 0) return asked;
+    int cores = plumb__machine_cores();
+    return cores < MOST ? cores : MOST;
+}
 
 typedef struct worker {
     plumb_jobs *jobs;

@@ -29,6 +29,9 @@ typedef struct plumb_work {
     void *progress_user;
 } plumb_work;
 
+/* Threads for a caller that asks for so many; 0: one per core, up to as many as keep a disk busy. */
+int plumb__jobs_threads(int asked);
+
 /* Threads take items in ascending order.  After a fault no further item is begun; of several faults
  * that of the lowest item is returned, so that which one is told does not depend on timing.
  * PLUMB_ERROR_CANCELLED when `progress` asked to stop. */

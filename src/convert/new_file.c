@@ -1,22 +1,33 @@
 #include "convert/new_file.h"
 
 #include "base/error.h"
-#include "base/machine.h"
 #include "convert/audit.h"
 
-#include <libgen.h>
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 /* ---- The source -------------------------------------------------------------------------------- */
 
-static bool is_in_folder(const char *path, const struct stat *folder) {
-    char *copy = strdup(path);
-    struct stat parent;
-    bool inside = copy && stat(dirname(copy), &parent) == 0 && parent.st_ino == folder->st_ino &&
-                  parent.st_dev == folder->st_dev;
-    free(copy);
+static bool is_shard(const plumb_checkpoint *source, const struct stat *there) {
+    for (int64_t i = 0; i < plumb__checkpoint_shards(source); i++) {
+        const struct stat *shard = &plumb__checkpoint_shard(source, i)->opened;
+        if (shard->st_ino == there->st_ino && shard->st_dev == there->st_dev) return true;
+    }
+    return false;
+}
+
+/* In the source's folder, or what a link there leads to. */
+static bool is_in_folder(const plumb_checkpoint *source, const struct stat *there) {
+    DIR *folder = plumb__checkpoint_gguf(source) ? NULL : opendir(plumb__checkpoint_path(source));
+    if (!folder) return false;
+    struct stat found;
+    bool inside = false;
+    for (const struct dirent *entry; !inside && (entry = readdir(folder));)
+        inside = fstatat(dirfd(folder), entry->d_name, &found, 0) == 0 &&
+                 found.st_ino == there->st_ino && found.st_dev == there->st_dev;
+    (void)closedir(folder);
     return inside;
 }
 
@@ -27,17 +38,17 @@ static plumb_status fail_target(const char *target, plumb_error *err) {
 
 plumb_status plumb__new_file_check_target(const plumb_checkpoint *source, const char *target,
                                           bool force, plumb_error *err) {
-    struct stat there, folder;
-    if (stat(target, &there) != 0) return plumb__part_file_check(target, force, err);
-    if (stat(plumb__checkpoint_path(source), &folder) == 0 && S_ISDIR(folder.st_mode) &&
-        is_in_folder(target, &folder))
+    struct stat there;
+    if (stat(target, &there) == 0 && (is_shard(source, &there) || is_in_folder(source, &there)))
         return fail_target(target, err);
-    for (int64_t i = 0; i < plumb__checkpoint_shards(source); i++) {
-        const plumb_shard_file *shard = plumb__checkpoint_shard(source, i);
-        if (shard->opened.st_ino == there.st_ino && shard->opened.st_dev == there.st_dev)
-            return fail_target(target, err);
-    }
-    return plumb__part_file_check(target, force, err);
+    char *part = plumb__part_file_path(target);
+    if (!part) return plumb__fail_memory(err, "path", strlen(target));
+    /* A part may lie in the source's folder. */
+    plumb_status status = stat(part, &there) == 0 && is_shard(source, &there)
+                              ? fail_target(part, err)
+                              : plumb__part_file_check(target, force, err);
+    free(part);
+    return status;
 }
 
 XXH128_hash_t plumb__new_file_origin(const plumb_checkpoint *source) {
@@ -45,8 +56,10 @@ XXH128_hash_t plumb__new_file_origin(const plumb_checkpoint *source) {
     (void)XXH3_128bits_reset(&hash);
     for (int64_t i = 0; i < plumb__checkpoint_shards(source); i++) {
         const plumb_shard_file *s = plumb__checkpoint_shard(source, i);
+        /* Tools that copy files give the copy the time of the original; ctime is the system's own. */
         const int64_t facts[] = {s->opened.st_size, s->opened.st_mtim.tv_sec,
-                                 s->opened.st_mtim.tv_nsec};
+                                 s->opened.st_mtim.tv_nsec, s->opened.st_ctim.tv_sec,
+                                 s->opened.st_ctim.tv_nsec};
         (void)XXH3_128bits_update(&hash, s->file, strlen(s->file) + 1);
         (void)XXH3_128bits_update(&hash, facts, sizeof facts);
     }
@@ -109,6 +122,15 @@ static plumb_status read_back(const plumb_new_file *n, const plumb_shard_file *w
     return plumb__audit_payloads(&audit, &ignored, err);
 }
 
+/* What differs from what was written would differ again after a resumed run. */
+static plumb_status check_written(plumb_new_file *n, const plumb_new_file_work *work,
+                                  const plumb_shard_file *written, plumb_error *err) {
+    plumb_status status = read_back(n, written, err);
+    if (status == PLUMB_OK && work->compare) status = work->compare(work->user, written, err);
+    if (status == PLUMB_ERROR_VALUE) plumb__part_file_distrust(&n->part);
+    return status;
+}
+
 static void fill_result(const plumb_new_file *n, plumb_convert_result *result) {
     result->file_bytes = n->header.file_bytes;
     result->tensors = n->file.count;
@@ -126,15 +148,15 @@ plumb_status plumb__new_file_make(plumb_new_file *n, const char *target, XXH128_
                                   plumb_convert_result *result, plumb_error *err) {
     bool resumed, names = !n->options->no_audit;
     plumb_shard_file written;
-    n->jobs = n->options->jobs > 0 ? n->options->jobs : plumb__machine_cores();
-    plumb_status status = plumb__part_file_open(target, n->options->force, origin, &n->header,
-                                                holes, &n->part, &resumed, err);
+    n->jobs = plumb__jobs_threads(n->options->jobs);
+    const plumb_part_work part = {.origin = origin, .holes = holes,
+                                  .note_bytes = n->options->note_bytes, .force = n->options->force};
+    plumb_status status =
+        plumb__part_file_open(target, &part, &n->header, &n->part, &resumed, err);
     if (status != PLUMB_OK) return status;
     status = write_payloads(n, work, result, err);
     if (status == PLUMB_OK) status = plumb__part_file_seal(&n->part, &written, err);
-    if (status == PLUMB_OK && names) status = read_back(n, &written, err);
-    if (status == PLUMB_OK && names && work->compare)
-        status = work->compare(work->user, &written, err);
+    if (status == PLUMB_OK && names) status = check_written(n, work, &written, err);
     if (status == PLUMB_OK && names) status = plumb__part_file_finish(&n->part, err);
     plumb__part_file_close(&n->part);
     if (status == PLUMB_OK) fill_result(n, result);

@@ -18,7 +18,7 @@
 enum { MARK_BYTES = 8, HEAD_BYTES = 24 };
 static const char mark[MARK_BYTES + 1] = "PLUMBPRT";
 
-static const int64_t note_every = (int64_t)256 << 20;
+static const int64_t note_bytes = (int64_t)256 << 20; /* unless asked otherwise */
 
 static plumb_status fail_system(const char *path, const char *what, const char *expected,
                                 plumb_error *err) {
@@ -27,8 +27,18 @@ static plumb_status fail_system(const char *path, const char *what, const char *
 
 /* ---- Names ------------------------------------------------------------------------------------- */
 
+char *plumb__part_file_path(const char *path) {
+    size_t size = strlen(path) + sizeof ".part";
+    char *part = malloc(size);
+    if (part) (void)snprintf(part, size, "%s.part", path);
+    return part;
+}
+
 plumb_status plumb__part_file_check(const char *path, bool force, plumb_error *err) {
     struct stat found;
+    if (path[0] == 0)
+        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, NULL, -1, "an empty name",
+                           "a name for a new file");
     if (lstat(path, &found) != 0)
         return errno == ENOENT ? PLUMB_OK : fail_system(path, NULL, "a name for a new file", err);
     if (!S_ISREG(found.st_mode))
@@ -69,20 +79,28 @@ static plumb_status write_at(const plumb_part_file *part, const void *bytes, int
     return PLUMB_OK;
 }
 
-static plumb_status write_digests(const plumb_part_file *part, plumb_error *err) {
+static plumb_status write_stored_digests(const plumb_part_file *part, plumb_error *err) {
+    const plumb_converted_header *h = part->header;
+    return write_at(part, h->bytes + h->stored_at, 16 * h->stored, h->stored_at, err);
+}
+
+/* A write that failed behind the caller's back is told of once; no later fsync can vouch for it. */
+static plumb_status sync_file(plumb_part_file *part, plumb_error *err) {
+    if (!part->lost && fsync(part->fd) == 0) return PLUMB_OK;
+    if (part->lost) errno = EIO;
+    part->lost = true;
+    return fail_system(part->path, "fsync", "a file that is kept", err);
+}
+
+/* Payloads and the digests of what they were made from first, then the word that they are there. */
+static plumb_status sync_payloads(plumb_part_file *part, plumb_error *err) {
     const plumb_converted_header *h = part->header;
     plumb_status status =
         write_at(part, h->bytes + h->source_at, 16 * h->sources, h->source_at, err);
-    if (status == PLUMB_OK)
-        status = write_at(part, h->bytes + h->stored_at, 16 * h->stored, h->stored_at, err);
-    return status;
-}
-
-/* Payloads first, then the word that they are there. */
-static plumb_status sync_payloads(plumb_part_file *part, plumb_error *err) {
-    if (fsync(part->fd) != 0) return fail_system(part->path, "fsync", "a file that is kept", err);
+    if (status == PLUMB_OK) status = sync_file(part, err);
+    if (status != PLUMB_OK) return status;
     part->unsynced = 0;
-    return write_digests(part, err);
+    return write_stored_digests(part, err);
 }
 
 plumb_status plumb__part_file_sync(plumb_part_file *part, plumb_error *err) {
@@ -98,9 +116,16 @@ plumb_status plumb__part_file_note(plumb_part_file *part, int64_t tensor, XXH128
     pthread_mutex_lock(&part->lock);
     plumb__set_stored_digest(part->header, tensor, digest);
     part->unsynced += bytes;
-    plumb_status status = part->unsynced >= note_every ? sync_payloads(part, err) : PLUMB_OK;
+    plumb_status status = part->unsynced >= part->note_bytes ? sync_payloads(part, err) : PLUMB_OK;
     pthread_mutex_unlock(&part->lock);
     return status;
+}
+
+void plumb__part_file_distrust(plumb_part_file *part) {
+    plumb_converted_header *h = part->header;
+    plumb_error ignored; /* there is a fault to tell already */
+    memset(h->bytes + h->stored_at, 0, (size_t)(16 * h->stored));
+    (void)!write_stored_digests(part, &ignored);
 }
 
 void plumb__part_file_note_source(plumb_part_file *part, int64_t tensor, XXH128_hash_t digest) {
@@ -161,24 +186,23 @@ static plumb_status look(const plumb_part_file *part, const struct stat *found, 
 }
 
 /* Takes over the digests of a part of the same work. */
-static plumb_status try_resume(plumb_part_file *part, const struct stat *found, bool *resumed,
+static plumb_status try_resume(plumb_part_file *part, const struct stat *found, kinship *kin,
                                plumb_error *err) {
     plumb_converted_header *h = part->header;
-    kinship kin;
     uint8_t *there = malloc((size_t)h->size);
     if (!there) return plumb__fail_memory(err, "header", (size_t)h->size);
-    plumb_status status = look(part, found, there, &kin, err);
-    *resumed = status == PLUMB_OK && kin == SAME_WORK;
-    if (*resumed) {
+    plumb_status status = look(part, found, there, kin, err);
+    if (status == PLUMB_OK && *kin == SAME_WORK) {
         memcpy(h->bytes + h->source_at, there + h->source_at, (size_t)(16 * h->sources));
         memcpy(h->bytes + h->stored_at, there + h->stored_at, (size_t)(16 * h->stored));
     }
     free(there);
-    if (status != PLUMB_OK || kin != FOREIGN) return status;
+    if (status != PLUMB_OK || *kin != FOREIGN) return status;
     return plumb__fail(err, PLUMB_ERROR_ARGUMENT, part->path, NULL, 0,
                        "a file that is no part of a conversion", "no file of that name");
 }
 
+/* Synced with its name, so that a machine that stops leaves something that is known again. */
 static plumb_status begin_anew(plumb_part_file *part, plumb_error *err) {
     const plumb_converted_header *h = part->header;
     uint8_t head[HEAD_BYTES];
@@ -190,7 +214,8 @@ static plumb_status begin_anew(plumb_part_file *part, plumb_error *err) {
         status = write_at(part, h->bytes + HEAD_BYTES, h->size - HEAD_BYTES, HEAD_BYTES, err);
     if (status == PLUMB_OK && ftruncate(part->fd, (off_t)h->file_bytes) != 0)
         status = fail_system(part->path, "size", "room for a file of that size", err);
-    return status;
+    if (status == PLUMB_OK) status = sync_file(part, err);
+    return status == PLUMB_OK ? sync_folder(part->path, err) : status;
 }
 
 static plumb_status check_room(const plumb_part_file *part, const struct stat *there, int64_t holes,
@@ -219,11 +244,11 @@ static bool takes_uncached_writes(const plumb_part_file *part) {
 
 static plumb_status open_payloads(plumb_part_file *part, plumb_error *err) {
 #if defined(O_DIRECT)
-    part->payload_fd = open(part->path, O_WRONLY | O_CLOEXEC | O_DIRECT);
+    part->payload_fd = open(part->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECT);
     if (part->payload_fd >= 0 && takes_uncached_writes(part)) return PLUMB_OK;
     if (part->payload_fd >= 0) (void)close(part->payload_fd);
 #endif
-    part->payload_fd = open(part->path, O_WRONLY | O_CLOEXEC);
+    part->payload_fd = open(part->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     if (part->payload_fd < 0) return fail_system(part->path, "open", "a file to write to", err);
 #if defined(F_NOCACHE)
     (void)fcntl(part->payload_fd, F_NOCACHE, 1);
@@ -231,45 +256,70 @@ static plumb_status open_payloads(plumb_part_file *part, plumb_error *err) {
     return PLUMB_OK;
 }
 
+/* Opens and locks what stands there under the part's name, or a new file.  A run that ends between the
+ * two takes the name away: the file that was opened may be a finished one by now. */
+static plumb_status open_locked(plumb_part_file *part, struct stat *there, plumb_error *err) {
+    for (;;) {
+        struct stat named;
+        plumb_status status = plumb__part_file_check(part->path, true, err);
+        if (status != PLUMB_OK) return status;
+        part->fd = open(part->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+        if (part->fd < 0) return fail_system(part->path, "open", "a file that can be written", err);
+        /* Other failures: a file system without locks. */
+        if (flock(part->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+            return plumb__fail(err, PLUMB_ERROR_IO, part->path, NULL, -1,
+                               "a file that another run is writing", "one run at a time");
+        if (fstat(part->fd, there) != 0) return fail_system(part->path, "stat", "a file", err);
+        if (S_ISREG(there->st_mode) && lstat(part->path, &named) == 0 &&
+            named.st_ino == there->st_ino && named.st_dev == there->st_dev)
+            return PLUMB_OK;
+        (void)close(part->fd);
+        part->fd = -1;
+    }
+}
+
+/* A run that was killed while it gave the name leaves two; under the other one the file is finished and
+ * must stay what it is. */
+static plumb_status leave_finished(plumb_part_file *part, struct stat *there, plumb_error *err) {
+    if (there->st_nlink < 2) return PLUMB_OK;
+    if (unlink(part->path) != 0)
+        return fail_system(part->path, "unlink", "a name to give up", err);
+    (void)close(part->fd);
+    part->fd = -1;
+    return open_locked(part, there, err);
+}
+
 static plumb_status open_part(plumb_part_file *part, int64_t holes, bool *resumed,
                               plumb_error *err) {
     struct stat there;
-    part->fd = open(part->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (part->fd < 0) return fail_system(part->path, "open", "a file that can be written", err);
-    if (fstat(part->fd, &there) != 0) return fail_system(part->path, "stat", "a file", err);
-    if (!S_ISREG(there.st_mode))
-        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, part->path, NULL, -1,
-                           "something that is no plain file", "a new file or a part of one");
-    if (flock(part->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return plumb__fail(err, PLUMB_ERROR_IO, part->path, NULL, -1,
-                           "a file that another run is writing", "one run at a time");
-    plumb_status status = try_resume(part, &there, resumed, err);
+    kinship kin = NOTHING;
+    plumb_status status = open_locked(part, &there, err);
+    if (status != PLUMB_OK) return status;
+    status = try_resume(part, &there, &kin, err);
+    if (status == PLUMB_OK && kin == OTHER_WORK) status = leave_finished(part, &there, err);
     if (status == PLUMB_OK) status = check_room(part, &there, holes, err);
     if (status != PLUMB_OK) {
         if (there.st_size == 0) (void)unlink(part->path); /* made just now */
         return status;
     }
+    *resumed = kin == SAME_WORK;
     if (!*resumed) status = begin_anew(part, err);
     return status == PLUMB_OK ? open_payloads(part, err) : status;
 }
 
-plumb_status plumb__part_file_open(const char *path, bool force, XXH128_hash_t origin,
-                                   plumb_converted_header *header, int64_t holes,
-                                   plumb_part_file *part, bool *resumed, plumb_error *err) {
-    *part = (plumb_part_file){.fd = -1, .payload_fd = -1, .header = header, .origin = origin,
-                              .force = force};
-    size_t size = strlen(path) + sizeof ".part";
+plumb_status plumb__part_file_open(const char *path, const plumb_part_work *work,
+                                   plumb_converted_header *header, plumb_part_file *part,
+                                   bool *resumed, plumb_error *err) {
+    *part = (plumb_part_file){.fd = -1, .payload_fd = -1, .header = header,
+                              .origin = work->origin, .force = work->force,
+                              .note_bytes = work->note_bytes > 0 ? work->note_bytes : note_bytes};
     pthread_mutex_init(&part->lock, NULL);
     part->final = strdup(path);
-    part->path = malloc(size);
-    plumb_status status = PLUMB_OK;
-    if (!part->final || !part->path) {
-        status = plumb__fail_memory(err, "path", size);
-    } else {
-        (void)snprintf(part->path, size, "%s.part", path);
-        status = plumb__part_file_check(path, force, err);
-    }
-    if (status == PLUMB_OK) status = open_part(part, holes, resumed, err);
+    part->path = plumb__part_file_path(path);
+    plumb_status status = part->final && part->path
+                              ? plumb__part_file_check(path, work->force, err)
+                              : plumb__fail_memory(err, "path", strlen(path));
+    if (status == PLUMB_OK) status = open_part(part, work->holes, resumed, err);
     if (status != PLUMB_OK) plumb__part_file_close(part);
     return status;
 }
@@ -285,26 +335,29 @@ plumb_status plumb__part_file_seal(plumb_part_file *part, plumb_shard_file *shar
         status = write_at(part, h->bytes + HEAD_BYTES, h->size - HEAD_BYTES, HEAD_BYTES, err);
     if (status != PLUMB_OK) return status;
     *shard = (plumb_shard_file){.path = part->path, .file = part->path, .fd = part->fd};
-    if (fsync(part->fd) != 0) return fail_system(part->path, "fsync", "a file that is kept", err);
+    status = sync_file(part, err);
+    if (status != PLUMB_OK) return status;
     return fstat(part->fd, &shard->opened) == 0 ? PLUMB_OK
                                                 : fail_system(part->path, "stat", "a file", err);
 }
 
-/* Without `force` a file that came there meanwhile is not replaced. */
+/* Without `force` a file that came there meanwhile is not replaced: link, unlike rename, takes no name
+ * that is in use.  Where there are no hard links, looking has to do. */
 static plumb_status give_name(const plumb_part_file *part, plumb_error *err) {
-    if (part->force)
-        return rename(part->path, part->final) == 0
-                   ? PLUMB_OK : fail_system(part->final, "rename", "a name for the new file", err);
-    if (link(part->path, part->final) != 0)
-        return fail_system(part->final, "link", "a name for the new file", err);
-    return unlink(part->path) == 0 ? PLUMB_OK
-                                   : fail_system(part->path, "unlink", "a name to give up", err);
+    if (!part->force && link(part->path, part->final) == 0)
+        return unlink(part->path) == 0
+                   ? PLUMB_OK : fail_system(part->path, "unlink", "a name to give up", err);
+    plumb_status status = plumb__part_file_check(part->final, part->force, err);
+    if (status != PLUMB_OK) return status;
+    return rename(part->path, part->final) == 0
+               ? PLUMB_OK : fail_system(part->final, "rename", "a name for the new file", err);
 }
 
 plumb_status plumb__part_file_finish(plumb_part_file *part, plumb_error *err) {
-    plumb_status status = write_at(part, part->header->bytes, HEAD_BYTES, 0, err);
-    if (status == PLUMB_OK && fsync(part->fd) != 0)
-        status = fail_system(part->path, "fsync", "a file that is kept", err);
+    /* Asked while it is still a part, which can be finished once the name is free. */
+    plumb_status status = plumb__part_file_check(part->final, part->force, err);
+    if (status == PLUMB_OK) status = write_at(part, part->header->bytes, HEAD_BYTES, 0, err);
+    if (status == PLUMB_OK) status = sync_file(part, err);
     if (status == PLUMB_OK) status = give_name(part, err);
     return status == PLUMB_OK ? sync_folder(part->final, err) : status;
 }

@@ -20,17 +20,28 @@ typedef struct plumb_part_file {
     bool force;
     pthread_mutex_t lock;       /* of the header's digests */
     int64_t unsynced;           /* payload bytes finished and not yet noted */
+    int64_t note_bytes;         /* so many are noted */
+    bool lost;                  /* the system lost writes: nothing more is noted */
 } plumb_part_file;
+
+/* What it is made from and how. */
+typedef struct plumb_part_work {
+    XXH128_hash_t origin; /* of the source: another one is another work */
+    int64_t holes;        /* bytes of the file that will take no space: for the check of what is free */
+    int64_t note_bytes;   /* of payloads, from one note of what is there to the next; 0: 256 MiB */
+    bool force;           /* replace a file of the final name */
+} plumb_part_work;
+
+/* PATH.part; free() it.  NULL: no memory. */
+char *plumb__part_file_path(const char *path);
 
 /* May `path` be written?  Not when it is something else than a file, or exists (unless force). */
 PLUMB_MUST_CHECK plumb_status plumb__part_file_check(const char *path, bool force, plumb_error *err);
-/* Creates PATH.part or, when it was made from the same `origin` with the same header, takes over the
+/* Creates PATH.part or, when it was made from the same origin with the same header, takes over the
  * digests it has: *resumed.  A part of anything else begins anew; a file that is no part is refused.
- * holes: bytes of the file that will take no space, for the check of what is free.  The header is kept
- * and must outlive it. */
-PLUMB_MUST_CHECK plumb_status plumb__part_file_open(const char *path, bool force,
-                                                    XXH128_hash_t origin,
-                                                    plumb_converted_header *header, int64_t holes,
+ * The header is kept and must outlive it. */
+PLUMB_MUST_CHECK plumb_status plumb__part_file_open(const char *path, const plumb_part_work *work,
+                                                    plumb_converted_header *header,
                                                     plumb_part_file *part, bool *resumed,
                                                     plumb_error *err);
 /* Notes a finished payload.  Thread-safe, as is plumb__part_file_note_source. */
@@ -41,6 +52,8 @@ PLUMB_MUST_CHECK plumb_status plumb__part_file_note(plumb_part_file *part, int64
 void plumb__part_file_note_source(plumb_part_file *part, int64_t tensor, XXH128_hash_t digest);
 /* What is written so far reaches the disk and is noted there. */
 PLUMB_MUST_CHECK plumb_status plumb__part_file_sync(plumb_part_file *part, plumb_error *err);
+/* What was read back is not what was written: no run will take over any of it. */
+void plumb__part_file_distrust(plumb_part_file *part);
 /* All payloads are there: writes the sealed header (not yet the first bytes) and fills *shard, for
  * reading everything back; valid until the part is closed. */
 PLUMB_MUST_CHECK plumb_status plumb__part_file_seal(plumb_part_file *part, plumb_shard_file *shard,
