@@ -10,7 +10,7 @@
 typedef struct plumb_audit_options {
     const char *source; /* a folder to compare with; NULL: digests only */
     bool sample;        /* a small part only, the same one every time */
-    int jobs;           /* 0: one per core */
+    int jobs;           /* 0: plumb__jobs_threads */
     plumb_log_fn log;
     void *log_user;
     plumb_progress_fn progress; /* may be NULL */

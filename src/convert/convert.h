@@ -22,7 +22,7 @@ typedef struct plumb_convert_options {
     plumb_dense dense;
     bool force;       /* replace the target */
     bool no_audit;    /* for measuring what writing alone takes: the file does not get its name */
-    int jobs;         /* 0: one per core */
+    int jobs;         /* 0: plumb__jobs_threads */
     int64_t note_bytes; /* what a killed run loses at most; 0: 256 MiB, which costs no speed */
     plumb_log_fn log; /* may be NULL */
     void *log_user;

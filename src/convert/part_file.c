@@ -16,7 +16,7 @@
 
 /* In place of a GGUF file's magic, version and counts. */
 enum { MARK_BYTES = 8, HEAD_BYTES = 24 };
-static const char mark[MARK_BYTES + 1] = "PLUMBPRT";
+static const char mark[MARK_BYTES + 1] = PLUMB_GGUF_PART_MARK;
 
 static const int64_t note_bytes = (int64_t)256 << 20; /* unless asked otherwise */
 

@@ -7,6 +7,9 @@
 
 #include "plumb.h"
 
+/* In place of magic and version: a file that is still being written (convert/part_file.h). */
+#define PLUMB_GGUF_PART_MARK "PLUMBPRT"
+
 enum {
     PLUMB_GGUF_DEFAULT_ALIGNMENT = 32, /* without general.alignment */
     PLUMB_GGUF_MOST_NAME = 63,         /* bytes of a tensor's name; ggml holds 64 with the NUL */

@@ -303,7 +303,9 @@ static void take_counts(cursor *c, int64_t *tensors, int64_t *values) {
     const uint8_t *magic = take(c, "magic", strlen(PLUMB_GGUF_MAGIC));
     if (magic && memcmp(magic, PLUMB_GGUF_MAGIC, strlen(PLUMB_GGUF_MAGIC)) != 0)
         fault(c, "magic", 0,
-              plumb__format("bytes %02X %02X %02X %02X", magic[0], magic[1], magic[2], magic[3]),
+              memcmp(magic, PLUMB_GGUF_PART_MARK, strlen(PLUMB_GGUF_MAGIC)) == 0
+                  ? plumb__format("an unfinished file")
+                  : plumb__format("bytes %02X %02X %02X %02X", magic[0], magic[1], magic[2], magic[3]),
               plumb__format("\"" PLUMB_GGUF_MAGIC "\""));
     int64_t offset = c->at;
     uint32_t version = take_u32(c, "version");

@@ -16,11 +16,13 @@
 
 bool plumb__model_is_file(const char *model) {
     static const char magic[4] = {'G', 'G', 'U', 'F'};
-    char begin[sizeof magic];
+    char begin[sizeof PLUMB_GGUF_PART_MARK - 1];
     int fd = open(model, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO has no writer yet */
     if (fd < 0) return false;
-    bool same = pread(fd, begin, sizeof begin, 0) == (ssize_t)sizeof begin &&
-                !memcmp(begin, magic, sizeof magic);
+    ssize_t size = pread(fd, begin, sizeof begin, 0);
+    /* An unfinished one is refused by whoever reads its header. */
+    bool same = (size >= (ssize_t)sizeof magic && !memcmp(begin, magic, sizeof magic)) ||
+                (size == (ssize_t)sizeof begin && !memcmp(begin, PLUMB_GGUF_PART_MARK, sizeof begin));
     (void)close(fd);
     return same;
 }
