@@ -111,6 +111,20 @@ static plumb_status decode_piece(const audit_run *run, auditor *a, const piece *
 
 /* ---- One tensor -------------------------------------------------------------------------------- */
 
+/* A wrong scale is told as one, not as the wrong codes that would come of it. */
+static plumb_status read_tiles(const audit_run *run, auditor *a, int64_t number, plumb_error *err) {
+    const plumb_stored_tensor *t = &run->audit->file->tensor[number];
+    const uint8_t *bytes;
+    plumb_status status = plumb__payload_read(&a->stored, 0, t->offset, t->bytes, t->name, &bytes, err);
+    if (status != PLUMB_OK) return status;
+    XXH128_hash_t found = XXH3_128bits(bytes, (size_t)t->bytes);
+    XXH128_hash_t expected = plumb__stored_digest(run->audit->header, number);
+    if (!XXH128_isEqual(found, expected))
+        return fail_digest(run, t->name, t->offset, t->bytes, found, expected, err);
+    memcpy(a->tiles, bytes, (size_t)t->bytes);
+    return PLUMB_OK;
+}
+
 static plumb_status load_tiles(const audit_run *run, auditor *a, const plumb_stored_tensor *t,
                                plumb_error *err) {
     const plumb_tensor *tiles = t->tiles;
@@ -118,15 +132,8 @@ static plumb_status load_tiles(const audit_run *run, auditor *a, const plumb_sto
     a->tiles = malloc((size_t)tiles->bytes);
     if (!a->tiles) return plumb__fail_memory(err, tiles->name, (size_t)tiles->bytes);
     const plumb_converted_file *file = run->audit->file;
-    for (int64_t i = 0; i < file->count; i++) {
-        const plumb_stored_tensor *s = &file->tensor[i];
-        if (s->part->codes != tiles) continue;
-        const uint8_t *bytes;
-        plumb_status status = plumb__payload_read(&a->stored, 0, s->offset, s->bytes, s->name,
-                                                  &bytes, err);
-        if (status == PLUMB_OK) memcpy(a->tiles, bytes, (size_t)tiles->bytes);
-        return status;
-    }
+    for (int64_t i = 0; i < file->count; i++)
+        if (file->tensor[i].part->codes == tiles) return read_tiles(run, a, i, err);
     return plumb__fail(err, PLUMB_ERROR_TENSOR, run->audit->shard->path, t->name, t->offset,
                        "a matrix without scales", "its tiles' scales");
 }

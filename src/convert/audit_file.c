@@ -2,8 +2,11 @@
 #include "convert/audit.h"
 
 #include "base/error.h"
+#include "base/file.h"
+#include "format/model_files.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { SAMPLE_EVERY = 64 }; /* tensors; at the released shape about 1 % of the bytes */
 
@@ -11,6 +14,55 @@ static bool in_sample(void *user, int64_t tensor) {
     (void)user;
     return tensor % SAMPLE_EVERY == 0;
 }
+
+/* ---- The header -------------------------------------------------------------------------------- */
+
+static bool has_digests(const plumb_gguf *gguf) {
+    int64_t format;
+    return plumb__gguf_find(gguf, PLUMB_KEY_HEADER_DIGESTS) &&
+           plumb__gguf_integer(gguf, PLUMB_GGUF_FORMAT_KEY, 0, UINT32_MAX, &format, NULL) == PLUMB_OK &&
+           format == PLUMB_GGUF_FORMAT;
+}
+
+/* Zeros from the header's end to the first payload. */
+static plumb_status check_padding(const plumb_gguf *gguf, int fd, plumb_error *err) {
+    uint8_t bytes[PLUMB_CONVERTED_ALIGNMENT];
+    int64_t size = gguf->data_offset - gguf->header_bytes;
+    if (gguf->alignment > PLUMB_CONVERTED_ALIGNMENT)
+        return plumb__fail(err, PLUMB_ERROR_FORMAT, gguf->path, "general.alignment", -1,
+                           plumb__format("%lld", (long long)gguf->alignment).s, "%d",
+                           PLUMB_CONVERTED_ALIGNMENT);
+    plumb_status status = plumb__file_read_at(fd, gguf->path, "header", gguf->header_bytes, size,
+                                              bytes, err);
+    for (int64_t i = 0; i < size && status == PLUMB_OK; i++)
+        if (bytes[i] != 0)
+            status = plumb__fail(err, PLUMB_ERROR_VALUE, gguf->path, "header", gguf->header_bytes + i,
+                                 plumb__format("0x%02X in the padding behind it", bytes[i]).s, "0");
+    return status;
+}
+
+/* Before anything is made of what the header says: a damaged byte is told as such, not as the unknown
+ * key or odd config that it would be taken for.  What has no digests that we know is left to
+ * plumb__checkpoint_open to refuse. */
+static plumb_status check_header(const char *path, plumb_error *err) {
+    int fd;
+    struct stat opened;
+    plumb_gguf gguf;
+    plumb_status status = plumb__file_open(path, &fd, &opened, err);
+    if (status != PLUMB_OK) return status;
+    status = plumb__gguf_read(fd, opened.st_size, path, &gguf, err);
+    if (status == PLUMB_OK && has_digests(&gguf)) {
+        plumb_converted_header header;
+        status = plumb__converted_header_read(&gguf, &header, err);
+        if (status == PLUMB_OK) status = check_padding(&gguf, fd, err);
+        plumb__converted_header_free(&header);
+    }
+    plumb__gguf_free(&gguf);
+    (void)close(fd);
+    return status;
+}
+
+/* ---- The tensors ------------------------------------------------------------------------------- */
 
 /* The source must hold the same tensors; its matrices take the forms that they have in the file. */
 static plumb_status match_source(const plumb_converted_file *file, plumb_converted_file *source,
@@ -83,11 +135,14 @@ static plumb_status audit_opened(const plumb_checkpoint *checkpoint,
     return status;
 }
 
+/* ---- The whole --------------------------------------------------------------------------------- */
+
 plumb_status plumb__audit_file(const char *path, const plumb_audit_options *options,
                                plumb_audit_result *result, plumb_error *err) {
     plumb_checkpoint *checkpoint = NULL, *source = NULL;
-    plumb_status status =
-        plumb__checkpoint_open(path, options->log, options->log_user, &checkpoint, err);
+    plumb_status status = check_header(path, err);
+    if (status == PLUMB_OK)
+        status = plumb__checkpoint_open(path, options->log, options->log_user, &checkpoint, err);
     if (status == PLUMB_OK && options->source)
         status = plumb__checkpoint_open(options->source, options->log, options->log_user, &source,
                                         err);

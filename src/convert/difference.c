@@ -3,6 +3,7 @@
 #include "arith/formats.h"
 #include "base/error.h"
 
+#include <math.h>
 #include <string.h>
 
 /* An element of a released tensor, as a converted file holds it. */
@@ -33,9 +34,14 @@ static element element_at(const plumb_stored_tensor *t, const plumb_stored_units
     return (element){codes, unit, width};
 }
 
-/* Exact, subnormals too: these are not numbers that are computed with. */
+/* Exact, subnormals and NaN too: these are not numbers that are computed with. */
 static float scale_value(uint8_t code) {
+    if (code == 0xFF) return NAN;
     return code == 0 ? plumb__float_of(0x00400000u) : plumb__power_of_two((int32_t)code - 127);
+}
+
+static float code_value(uint8_t code) {
+    return (code & 0x7F) == 0x7F ? NAN : plumb__e4m3_decode(code);
 }
 
 static plumb__text192 describe(const element *e, float value, const uint8_t *bytes, int64_t size) {
@@ -76,7 +82,7 @@ static plumb__text192 value_text(const plumb_stored_tensor *t, const plumb_store
         value = plumb__bf16_decode(narrow);
         break;
     case PLUMB_DTYPE_F8_E4M3:
-        value = plumb__e4m3_decode(unit[begin]);
+        value = code_value(unit[begin]);
         if (u->scales > 0) value *= scale_value(unit[u->codes + begin / PLUMB_MXFP4_ELEMENTS]);
         break;
     default: value = scale_value(unit[begin]); break;
