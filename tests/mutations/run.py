@@ -132,6 +132,7 @@ def prove_green(copy, mutations):
 def run(copy, mutations):
     counts = {"noticed": 0, "SURVIVED": 0, "BROKEN": 0, "skipped": 0}
     flags = cpu_flags() | ({"simde"} if copy.has_simde() else set())
+    flags |= {"npm"} if shutil.which("npm") else set()
     for m in mutations:
         start = time.monotonic()
         if m.needs and m.needs not in flags:

@@ -18,7 +18,7 @@ class Mutation(NamedTuple):
     edits: list
     tests: list
     why: str
-    needs: str = ""  # a flag of /proc/cpuinfo, or simde
+    needs: str = ""  # a flag of /proc/cpuinfo, simde or npm
 
 
 def one(name, file, old, new, tests, why, needs=""):
@@ -1090,6 +1090,33 @@ MUTATIONS = [
         "if (scales) memcpy(scales + i * scale_bytes, joined + code_bytes, (size_t)scale_bytes);",
         "if (scales) memcpy(scales + i * scale_bytes, joined, (size_t)scale_bytes);",
         "test_stored_form", "a row's scales follow its codes"),
+    # ---- Converted files, to readers of others -----------------------------------------------------
+    # What goes wrong both ways is invisible to this project's own reader.
+    Mutation(
+        "nibbles_exchanged_both_ways", "src/format/stored_form.c",
+        [("swap_inner_nibbles(low[i] | (unsigned)high[i] << 8);",
+          "swap_inner_nibbles(high[i] | (unsigned)low[i] << 8);"),
+         ("low[i] = (uint8_t)pair;\n        high[i] = (uint8_t)(pair >> 8);",
+          "high[i] = (uint8_t)pair;\n        low[i] = (uint8_t)(pair >> 8);")],
+        ["foreign_readers"], "element j is in the low nibble, element j + 16 in the high one", "npm"),
+    Mutation(
+        "scales_end_blocks_both_ways", "src/format/stored_form.c",
+        [("blocks[b * PLUMB_MXFP4_BYTES] = scales[b];\n"
+          "        memcpy(blocks + b * PLUMB_MXFP4_BYTES + 1, pairs",
+          "blocks[b * PLUMB_MXFP4_BYTES + CODES] = scales[b];\n"
+          "        memcpy(blocks + b * PLUMB_MXFP4_BYTES, pairs"),
+         ("memcpy(pairs + b * HALF, blocks + b * PLUMB_MXFP4_BYTES + 1, CODES);",
+          "memcpy(pairs + b * HALF, blocks + b * PLUMB_MXFP4_BYTES, CODES);"),
+         ("scales[b] = blocks[b * PLUMB_MXFP4_BYTES];",
+          "scales[b] = blocks[b * PLUMB_MXFP4_BYTES + CODES];")],
+        ["foreign_readers"], "an MXFP4 block begins with its scale", "npm"),
+    Mutation(
+        "rows_begin_with_scales_both_ways", "src/format/stored_form.c",
+        [("memcpy(joined, codes + i * code_bytes", "memcpy(joined + scale_bytes, codes + i * code_bytes"),
+         ("memcpy(joined + code_bytes, scales + i", "memcpy(joined, scales + i"),
+         ("codes + i * code_bytes, joined, (", "codes + i * code_bytes, joined + scale_bytes, ("),
+         ("scales + i * scale_bytes, joined + code_bytes, (", "scales + i * scale_bytes, joined, (")],
+        ["foreign_readers"], "a row's codes come first, as engram.encoding says", "npm"),
     # ---- Synthetic checkpoints ---------------------------------------------------------------------
     one("sparse_tables_keep_scales", "src/synth/plan.c",
         "return spec->tensor_class != PLUMB_CLASS_ENGRAM_TABLE;",
