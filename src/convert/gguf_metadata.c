@@ -2,6 +2,7 @@
 #include "convert/gguf_metadata.h"
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "convert/gguf_tokenizer.h"
 #include "convert/model_origin.h"
 #include "format/model_files.h"
@@ -15,7 +16,7 @@
 
 #define ARCHITECTURE "deepseek41"
 
-enum { MOST_FILE_BYTES = 1 << 28 };
+enum { MOST_FILE_BYTES = 1 << 28, PIECE_BYTES = 65536 };
 
 static void write_text(plumb_gguf_writer *writer, const char *key, const char *text) {
     plumb__gguf_write_string(writer, key, text, (int64_t)strlen(text));
@@ -229,6 +230,27 @@ static plumb_status write_engram(plumb_gguf_writer *writer, const char *model,
 
 /* ---- Files ------------------------------------------------------------------------------------- */
 
+/* The piece that begins there: whole characters, since it must be a string. */
+static int64_t piece_bytes(const char *text, int64_t left) {
+    if (left <= PIECE_BYTES) return left;
+    int64_t whole = (int64_t)plumb__utf8_valid_prefix(text, PIECE_BYTES);
+    return whole > 0 ? whole : PIECE_BYTES; /* no text: refused when the header is finished */
+}
+
+/* In pieces, for readers that take long strings for complete too early; what follows the last one,
+ * an empty string, makes them fetch that one whole. */
+static void write_pieces(plumb_gguf_writer *writer, const char *key, const char *text,
+                         int64_t size) {
+    int64_t count = 1;
+    for (int64_t at = 0; at < size; at += piece_bytes(text + at, size - at)) count++;
+    plumb__gguf_write_strings_begin(writer, key, count);
+    for (int64_t at = 0, piece; at < size; at += piece) {
+        piece = piece_bytes(text + at, size - at);
+        plumb__gguf_write_strings_add(writer, text + at, piece);
+    }
+    plumb__gguf_write_strings_add(writer, "", 0);
+}
+
 static plumb_status write_file(plumb_gguf_writer *writer, const char *model, const char *name,
                                plumb_error *err) {
     if (!plumb__model_file_exists(model, name)) return PLUMB_OK;
@@ -236,7 +258,7 @@ static plumb_status write_file(plumb_gguf_writer *writer, const char *model, con
     int64_t size;
     plumb_status status = plumb__model_file_load(model, name, MOST_FILE_BYTES, &text, &size, err);
     if (status != PLUMB_OK) return status;
-    plumb__gguf_write_string(writer, plumb__format("%s%s", PLUMB_GGUF_FILE_KEY, name).s, text, size);
+    write_pieces(writer, plumb__format("%s%s", PLUMB_GGUF_FILE_KEY, name).s, text, size);
     free(text);
     return PLUMB_OK;
 }

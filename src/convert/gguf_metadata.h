@@ -14,7 +14,7 @@
  *   plumb.format            u32, this layout's number
  *   plumb.fp8.encoding      how FP8 matrices and their plumb.*.scale belong together
  *   plumb.file.NAME         tokenizer.json, tokenizer_config.json, generation_config.json where present,
- *                           byte for byte */
+ *                           byte for byte: strings of at most 64 KiB and, last, an empty one */
 #ifndef PLUMB_CONVERT_GGUF_METADATA_H
 #define PLUMB_CONVERT_GGUF_METADATA_H
 

@@ -74,31 +74,48 @@ static bool exists_as_metadata(const char *model, const char *name) {
     return found;
 }
 
-static plumb_status find_bytes(const plumb_gguf *gguf, const char *name, const void **bytes,
-                               int64_t *size, plumb_error *err) {
+/* The value that holds the file, and the file's size. */
+static plumb_status find_value(const plumb_gguf *gguf, const char *name,
+                               const plumb_gguf_value **value, int64_t *size, plumb_error *err) {
     plumb__text192 key = key_of(name);
-    if (is_token_map(name)) {
-        const plumb_gguf_value *map;
-        plumb_status status = plumb__gguf_array(gguf, key.s, PLUMB_GGUF_I32, -1, &map, err);
-        if (status != PLUMB_OK) return status;
-        *bytes = map->bytes;
-        *size = map->size;
-        return PLUMB_OK;
+    plumb_status status;
+    if (!strcmp(key.s, PLUMB_GGUF_CONFIG_KEY)) {
+        const char *text;
+        status = plumb__gguf_string(gguf, key.s, &text, size, err);
+        if (status == PLUMB_OK) *value = plumb__gguf_find(gguf, key.s);
+        return status;
     }
-    const char *text;
-    plumb_status status = plumb__gguf_string(gguf, key.s, &text, size, err);
-    if (status == PLUMB_OK) *bytes = text;
-    return status;
+    plumb_gguf_type item = is_token_map(name) ? PLUMB_GGUF_I32 : PLUMB_GGUF_STRING;
+    status = plumb__gguf_array(gguf, key.s, item, -1, value, err);
+    if (status != PLUMB_OK) return status;
+    *size = (*value)->size;
+    if (item == PLUMB_GGUF_STRING) *size -= (*value)->count * (int64_t)sizeof(uint64_t);
+    return PLUMB_OK;
+}
+
+static void copy_value(const plumb_gguf_value *value, int64_t size, char *copy) {
+    if (value->type != PLUMB_GGUF_ARRAY || value->item != PLUMB_GGUF_STRING) {
+        if (size > 0) memcpy(copy, value->bytes, (size_t)size);
+        return;
+    }
+    const uint8_t *at = value->bytes;
+    for (int64_t i = 0; i < value->count; i++) {
+        uint64_t piece;
+        memcpy(&piece, at, sizeof piece);
+        memcpy(copy, at + sizeof piece, piece);
+        at += sizeof piece + piece;
+        copy += piece;
+    }
 }
 
 static plumb_status load_metadata(const char *model, const char *name, int64_t limit, char **text,
                                   int64_t *size, plumb_error *err) {
     plumb_gguf gguf;
-    const void *bytes = NULL;
+    const plumb_gguf_value *value = NULL;
     int64_t found = 0;
     char *copy = NULL;
     plumb_status status = read_header(model, &gguf, err);
-    if (status == PLUMB_OK) status = find_bytes(&gguf, name, &bytes, &found, err);
+    if (status == PLUMB_OK) status = find_value(&gguf, name, &value, &found, err);
     if (status == PLUMB_OK && found > limit)
         status = plumb__fail(err, PLUMB_ERROR_FORMAT, model, key_of(name).s, -1,
                              plumb__format("%lld bytes", (long long)found).s, "at most %lld bytes",
@@ -106,7 +123,7 @@ static plumb_status load_metadata(const char *model, const char *name, int64_t l
     if (status == PLUMB_OK && !(copy = malloc((size_t)found + 1)))
         status = plumb__fail_memory(err, model, (size_t)found + 1);
     if (status == PLUMB_OK) {
-        if (found > 0) memcpy(copy, bytes, (size_t)found);
+        copy_value(value, found, copy);
         copy[found] = 0;
         *text = copy;
         *size = found;

@@ -9,7 +9,9 @@
 #include "plumb.h"
 
 /* config.json is the string deepseek41.config, engram_token_map.i32 the bytes of the array
- * deepseek41.engram.token_map, every other NAME the string "plumb.file.NAME". */
+ * deepseek41.engram.token_map, every other NAME the strings of the array "plumb.file.NAME", joined.
+ * They are pieces since some readers fetch a header part by part, and take strings that are longer
+ * than what they fetched for complete. */
 #define PLUMB_GGUF_CONFIG_KEY "deepseek41.config"
 #define PLUMB_GGUF_TOKEN_MAP_KEY "deepseek41.engram.token_map"
 #define PLUMB_GGUF_FILE_KEY "plumb.file."

@@ -135,6 +135,18 @@ def tokenizer_values(model):
     return values
 
 
+def pieces(content):
+    """Whole characters in at most 64 KiB, and an empty piece at the end."""
+    found = []
+    while content:
+        size = min(65536, len(content))
+        while size < len(content) and content[size] & 0xC0 == 0x80:
+            size -= 1
+        found.append(content[:size])
+        content = content[size:]
+    return found + [b""]
+
+
 def expected_of(model):
     values = {"general.alignment": ("u32", 16384), "general.architecture": ("string", b"deepseek41"),
               "deepseek41.config": ("string", model.config), "plumb.format": ("u32", 1),
@@ -146,7 +158,7 @@ def expected_of(model):
         values.update({prefix + key: value for key, value in part.items()})
     for name in FILES:
         if (content := model.load(name)) is not None:
-            values["plumb.file." + name] = ("string", content)
+            values["plumb.file." + name] = ("[string]", pieces(content))
     return values
 
 

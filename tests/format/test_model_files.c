@@ -12,6 +12,16 @@
 static const char demo[] = PROJECT_DIR "/data/demo-model";
 static const int32_t map[] = {0, 1, 0, 2};
 
+/* In three pieces, the middle one empty; an empty file in none. */
+static void write_pieces(plumb_gguf_writer *writer, const char *key, const char *text) {
+    int64_t size = (int64_t)strlen(text), first = size < 7 ? size : 7;
+    plumb__gguf_write_strings_begin(writer, key, size > 0 ? 3 : 0);
+    if (size == 0) return;
+    plumb__gguf_write_strings_add(writer, text, first);
+    plumb__gguf_write_strings_add(writer, "", 0);
+    plumb__gguf_write_strings_add(writer, text + first, size - first);
+}
+
 /* A converted file without tensors, of the given config and tokenizer (either may be NULL). */
 static void write_converted(const char *path, const char *config, const char *tokenizer) {
     plumb_gguf_writer *writer = NULL;
@@ -19,10 +29,8 @@ static void write_converted(const char *path, const char *config, const char *to
     T_TRUE(plumb__gguf_writer_create(32, &writer, &err) == PLUMB_OK);
     if (config)
         plumb__gguf_write_string(writer, PLUMB_GGUF_CONFIG_KEY, config, (int64_t)strlen(config));
-    if (tokenizer)
-        plumb__gguf_write_string(writer, PLUMB_GGUF_FILE_KEY "tokenizer.json", tokenizer,
-                                 (int64_t)strlen(tokenizer));
-    plumb__gguf_write_string(writer, PLUMB_GGUF_FILE_KEY "empty", "", 0);
+    if (tokenizer) write_pieces(writer, PLUMB_GGUF_FILE_KEY "tokenizer.json", tokenizer);
+    write_pieces(writer, PLUMB_GGUF_FILE_KEY "empty", "");
     plumb__gguf_write_u32(writer, PLUMB_GGUF_FILE_KEY "number", 7);
     plumb__gguf_write_array(writer, PLUMB_GGUF_TOKEN_MAP_KEY, PLUMB_GGUF_I32, map, 4);
     uint8_t *header = NULL;
