@@ -107,6 +107,8 @@ typedef struct loop {
     const bench_drive *drive;
     int fd;
     int64_t places;    /* blocks in the file */
+    int64_t blocks;    /* to read */
+    atomic_llong next; /* of these */
     uint8_t *memory;   /* [depth][block_bytes] */
     atomic_int fault;  /* an errno */
 } loop;
@@ -119,12 +121,16 @@ static int64_t place_of(const loop *l, int64_t i) {
     return (int64_t)((z ^ (z >> 31)) % (uint64_t)l->places);
 }
 
+/* Whichever thread is free reads the next one. */
 static void read_blocks(void *arg, int64_t begin, int64_t end, int thread) {
     loop *l = arg;
     int64_t size = l->drive->block_bytes;
     uint8_t *into = l->memory + thread * size;
-    for (int64_t i = begin; i < end; i++) {
-        ssize_t got = pread(l->fd, into, (size_t)size, (off_t)(place_of(l, i) * size));
+    (void)begin;
+    (void)end;
+    for (int64_t i; (i = atomic_fetch_add(&l->next, 1)) < l->blocks;) {
+        int64_t place = l->drive->in_order ? i : place_of(l, i);
+        ssize_t got = pread(l->fd, into, (size_t)size, (off_t)(place * size));
         if (got != size) l->fault = got < 0 ? errno : EIO;
     }
 }
@@ -143,10 +149,9 @@ static plumb_status run_loop(loop *l, double *rate, plumb_error *err) {
     plumb_pool *pool = NULL;
     plumb_status status = plumb__pool_create(l->drive->depth, NULL, &pool, err);
     if (status != PLUMB_OK) return status;
-    int64_t blocks = blocks_of(l->drive);
     double start = bench_now();
-    plumb__pool_run(pool, blocks, 0, read_blocks, l);
-    *rate = (double)(blocks * l->drive->block_bytes) / (bench_now() - start);
+    plumb__pool_run(pool, l->drive->depth, 0, read_blocks, l);
+    *rate = (double)(l->blocks * l->drive->block_bytes) / (bench_now() - start);
     plumb__pool_destroy(pool);
     if (!l->fault) return PLUMB_OK;
     return plumb__fail(err, PLUMB_ERROR_IO, l->drive->path, "read", -1, strerror(l->fault),
@@ -162,6 +167,7 @@ static plumb_status read_with_loop(const bench_drive *drive, double *rate, plumb
                            "a file of at least one block");
     }
     l.places = about.st_size / drive->block_bytes;
+    l.blocks = drive->in_order ? l.places : blocks_of(drive);
     int64_t bytes = drive->depth * drive->block_bytes;
     l.memory = plumb__pages_map(bytes);
     plumb_status status = l.memory ? run_loop(&l, rate, err)

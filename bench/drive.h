@@ -13,6 +13,7 @@ typedef struct bench_drive {
     bool uring;          /* fio: io_uring, one thread; else `depth` threads that call pread */
     int64_t bytes;       /* to read in all, about */
     uint64_t seed;       /* of the blocks' places: another one reads other blocks */
+    bool in_order;       /* the plain loop: every block of the file once, the next one next */
 } bench_drive;
 
 bool bench_drive_has_fio(void);
