@@ -22,8 +22,7 @@ typedef struct auditing {
     plumb_audit_result result;
 } auditing;
 
-/* ---- What is said ------------------------------------------------------------------------------
- */
+/* ---- What is said ---------------------------------------------------------------------------- */
 
 static void print_result(const auditing *a) {
     const plumb_audit_result *r = &a->result;
@@ -43,8 +42,7 @@ static void print_result(const auditing *a) {
         cli_print("receipt     none: nothing to compare with\n");
 }
 
-/* ---- The work ----------------------------------------------------------------------------------
- */
+/* ---- The work -------------------------------------------------------------------------------- */
 
 /* What is compared or recorded is noted before anything is read. */
 static plumb_status prepare_folder(auditing *a, plumb_error *err) {

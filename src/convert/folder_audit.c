@@ -7,7 +7,6 @@
 #include "convert/folder_audit.h"
 
 #include "base/error.h"
-#include "base/machine.h"
 #include "convert/folder_pieces.h"
 #include "convert/source_reader.h"
 
@@ -15,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_JOBS = 16 }; /* unless more are asked for */
 
 /* The digest of a tensor whose pieces are on their way. */
 typedef struct open_digest {
@@ -42,8 +40,7 @@ typedef struct audit {
     open_digest *open; /* [tensors] */
 } audit;
 
-/* ---- The same tensors on both sides ------------------------------------------------------------
- */
+/* ---- The same tensors on both sides ---------------------------------------------------------- */
 
 static plumb_status missing(const char *where, const char *tensor, const char *what,
                             const char *than, plumb_error *err) {
@@ -82,8 +79,7 @@ static plumb_status match_source(const audit *a, plumb_error *err) {
                    own, err);
 }
 
-/* ---- One piece ---------------------------------------------------------------------------------
- */
+/* ---- One piece ------------------------------------------------------------------------------- */
 
 static plumb__text192 element_text(const plumb_tensor *tensor, int64_t element,
                                    const uint8_t *bytes) {
@@ -202,8 +198,7 @@ static plumb_status run_item(void *user, plumb_jobs *jobs, int number, int64_t i
     return status;
 }
 
-/* ---- All of them -------------------------------------------------------------------------------
- */
+/* ---- All of them ----------------------------------------------------------------------------- */
 
 static plumb_status open_buffers(audit *a, plumb_error *err) {
     a->job = calloc((size_t)a->jobs, sizeof *a->job);
@@ -263,11 +258,6 @@ static plumb_status open_source(const plumb_audit_options *options, plumb_checkp
     return status;
 }
 
-static int jobs_of(const plumb_audit_options *options) {
-    int cores = plumb__machine_cores();
-    return options->jobs > 0 ? options->jobs : cores < MOST_JOBS ? cores : MOST_JOBS;
-}
-
 plumb_status plumb__audit_folder(const plumb_checkpoint *checkpoint, const plumb_receipt *receipt,
                                  const plumb_audit_options *options, XXH128_hash_t *digests,
                                  plumb_audit_result *result, plumb_error *err) {
@@ -278,7 +268,7 @@ plumb_status plumb__audit_folder(const plumb_checkpoint *checkpoint, const plumb
                .receipt = receipt,
                .digests = digests,
                .whole = receipt || digests,
-               .jobs = jobs_of(options)};
+               .jobs = plumb__jobs_threads(options->jobs)};
     pthread_mutex_init(&a.lock, NULL);
     pthread_cond_init(&a.turn, NULL);
     if (status == PLUMB_OK) status = prepare(&a, options, err);

@@ -73,8 +73,7 @@ static plumb_release release_named(const char *name, size_t size) {
     return PLUMB_RELEASE_UNKNOWN;
 }
 
-/* ---- Evidence ---------------------------------------------------------------------------------
- */
+/* ---- Evidence -------------------------------------------------------------------------------- */
 
 /* Each of these either knows the release, or leaves it unknown.  Words come from files, in part. */
 
@@ -140,8 +139,7 @@ static void look_at_config(int64_t config_bytes, plumb_revision *revision) {
                  .s);
 }
 
-/* ---- Digests ----------------------------------------------------------------------------------
- */
+/* ---- Digests --------------------------------------------------------------------------------- */
 
 static plumb_status sha256_of(const char *model, const char *name, char hex[65], int64_t *size,
                               plumb_error *err) {
