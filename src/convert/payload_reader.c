@@ -39,7 +39,7 @@ void plumb__payload_files_close(plumb_payload_files *files) {
 plumb_status plumb__payload_reader_open(const plumb_payload_files *files, int64_t most,
                                         plumb_payload_reader *reader, plumb_error *err) {
     int64_t room = (most + BLOCK - 1) / BLOCK * BLOCK + BLOCK;
-    *reader = (plumb_payload_reader){.files = files, .room = room, .zeros = true};
+    *reader = (plumb_payload_reader){.files = files, .room = room, .zeros = room};
     reader->memory = plumb__pages_map(room);
     return reader->memory ? PLUMB_OK : plumb__fail_memory(err, "read buffer", (size_t)room);
 }
@@ -95,10 +95,13 @@ plumb_status plumb__payload_read(plumb_payload_reader *reader, int64_t file, int
     *bytes = reader->memory + (offset - begin);
     if (offset + size <= shard->opened.st_size &&
         is_hole(reader->files->fd[file], offset, size)) {
-        if (!reader->zeros) memset(reader->memory, 0, (size_t)reader->room);
-        reader->zeros = true;
+        int64_t needed = offset + size - begin, there = reader->zeros;
+        if (there < needed) {
+            memset(reader->memory + there, 0, (size_t)(needed - there));
+            reader->zeros = needed;
+        }
     } else {
-        reader->zeros = false;
+        reader->zeros = 0;
         status = read_blocks(reader, file, begin, offset + size - begin, field, err);
     }
     if (status != PLUMB_OK) return status;

@@ -24,7 +24,7 @@ typedef struct plumb_payload_reader {
     const plumb_payload_files *files;
     uint8_t *memory;
     int64_t room;
-    bool zeros; /* memory is all zero: it held a hole last */
+    int64_t zeros; /* so many bytes from the start on are zero: holes need no more */
 } plumb_payload_reader;
 
 /* most: bytes of one read. */
