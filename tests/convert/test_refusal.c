@@ -1,1 +1,302 @@
-int main(void) { return 0; }
+/* Packing is exact or declined, and what is no number is refused: sources made from tiny by writing
+ * other bytes into some of its tensors.  Each case has a matrix of its own, so that a few conversions
+ * show all of them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "converted.h"
+#include "equal/specimen_copy.h"
+#include "t.h"
+
+#define PLACE "refusal"
+#define FOLDER BUILD_DIR "/" PLACE "/source"
+
+/* ---- Other sources ----------------------------------------------------------------------------- */
+
+static void copy_tiny(void) {
+    char tiny[512];
+    converted_source("tiny", tiny);
+    int32_t no_token = 0;
+    specimen original = {.name = "tiny", .tokens = &no_token};
+    (void)snprintf(original.folder, sizeof original.folder, "%s", tiny);
+    specimen copy = specimen_copy(&original, BUILD_DIR "/" PLACE, "source");
+    specimen_close(&copy);
+}
+
+/* Writes `size` bytes at byte `at` of a tensor; `before` (may be NULL) receives what was there. */
+static void patch(const char *name, int64_t at, const void *bytes, int64_t size, void *before) {
+    plumb_checkpoint *checkpoint;
+    plumb_error err;
+    converted_must(plumb__checkpoint_open(FOLDER, NULL, NULL, &checkpoint, &err), &err, FOLDER);
+    const plumb_tensor *t = plumb__checkpoint_find(checkpoint, "%s", name);
+    T_CHECK(t && at + size <= t->bytes, "%s has no byte %lld", name, (long long)at);
+    int fd = open(plumb__checkpoint_shard_path(checkpoint, t->shard), O_RDWR | O_CLOEXEC);
+    bool done = fd >= 0 &&
+                (!before || pread(fd, before, (size_t)size, (off_t)(t->offset + at)) == size) &&
+                pwrite(fd, bytes, (size_t)size, (off_t)(t->offset + at)) == size;
+    T_CHECK(done, "%s: %s", name, strerror(errno));
+    if (fd >= 0) (void)close(fd);
+    plumb__checkpoint_close(checkpoint);
+}
+
+/* All of a tensor's bytes; free() them. */
+static uint8_t *load(const char *name, int64_t *columns, int64_t *size) {
+    plumb_checkpoint *checkpoint;
+    plumb_error err;
+    converted_must(plumb__checkpoint_open(FOLDER, NULL, NULL, &checkpoint, &err), &err, FOLDER);
+    const plumb_tensor *t = plumb__checkpoint_find(checkpoint, "%s", name);
+    if (!t) {
+        fprintf(stderr, "no %s\n", name);
+        exit(1);
+    }
+    *columns = t->shape[1];
+    *size = t->bytes;
+    uint8_t *bytes = malloc((size_t)t->bytes);
+    converted_must(plumb__checkpoint_read(checkpoint, t, 0, t->bytes, bytes, &err), &err, name);
+    plumb__checkpoint_close(checkpoint);
+    return bytes;
+}
+
+/* ---- FP8 ------------------------------------------------------------------------------------------ */
+
+/* One tile with an extreme scale, zeros but for one code.  Smallest bfloat16: 2^-133; largest: 255 * 2^120,
+ * and float32 goes no further but in digits. */
+static const struct fp8_case {
+    const char *matrix, *stored;
+    uint8_t scale, code;
+    int f32, bf16; /* ggml types in files made with --dense f32 and bf16 */
+} fp8_cases[] = {
+    {"layers.0.attn.wq_a", "blk.0.attn_q_a", 0, 0x01, PLUMB_GGML_F32, PLUMB_GGML_F32},   /* 2^-136 */
+    {"layers.0.attn.wq_b", "blk.0.attn_q_b", 0, 0x08, PLUMB_GGML_F32, PLUMB_GGML_BF16},  /* 2^-133 */
+    {"layers.0.attn.wkv", "blk.0.attn_kv", 0, 0x89, PLUMB_GGML_F32, PLUMB_GGML_F32},     /* -9 * 2^-136 */
+    {"layers.0.attn.wo_a", "blk.0.attn_output_a", 0, 0x80, PLUMB_GGML_F32, PLUMB_GGML_BF16}, /* -0 */
+    {"layers.0.attn.wo_b", "blk.0.attn_output_b", 1, 0x82, PLUMB_GGML_F32, PLUMB_GGML_F32},  /* -2^-134 */
+    {"layers.1.attn.wq_a", "blk.1.attn_q_a", 1, 0x04, PLUMB_GGML_F32, PLUMB_GGML_BF16},  /* 2^-133 */
+    {"layers.1.attn.wq_b", "blk.1.attn_q_b", 2, 0x01, PLUMB_GGML_F32, PLUMB_GGML_F32},   /* 2^-134 */
+    {"layers.1.attn.wkv", "blk.1.attn_kv", 2, 0x02, PLUMB_GGML_F32, PLUMB_GGML_BF16},    /* 2^-133 */
+    {"layers.1.attn.wo_a", "blk.1.attn_output_a", 3, 0x81, PLUMB_GGML_F32, PLUMB_GGML_BF16}, /* -2^-133 */
+    {"layers.1.attn.wo_b", "blk.1.attn_output_b", 2, 0x03, PLUMB_GGML_F32, PLUMB_GGML_F32},  /* 3 * 2^-134 */
+    {"layers.2.attn.wq_a", "blk.2.attn_q_a", 246, 0x7E, PLUMB_GGML_F32, PLUMB_GGML_BF16}, /* 1.75 * 2^127 */
+    {"layers.2.attn.wq_b", "blk.2.attn_q_b", 247, 0x7E, PLUMB_GGML_I8, PLUMB_GGML_I8},    /* 1.75 * 2^128 */
+    {"layers.2.attn.wkv", "blk.2.attn_kv", 247, 0xF7, PLUMB_GGML_F32, PLUMB_GGML_BF16},   /* -1.875 * 2^127 */
+    {"layers.2.attn.wo_a", "blk.2.attn_output_a", 247, 0xF8, PLUMB_GGML_I8, PLUMB_GGML_I8}, /* -2^128 */
+    {"layers.2.attn.wo_b", "blk.2.attn_output_b", 254, 0x38, PLUMB_GGML_F32, PLUMB_GGML_BF16}, /* 2^127 */
+    {"layers.3.attn.wq_a", "blk.3.attn_q_a", 254, 0x40, PLUMB_GGML_I8, PLUMB_GGML_I8},    /* 2^128 */
+    {"layers.3.attn.wq_b", "blk.3.attn_q_b", 127, 0x7E, PLUMB_GGML_F32, PLUMB_GGML_BF16},
+};
+enum { FP8_CASES = sizeof fp8_cases / sizeof fp8_cases[0] };
+
+/* The tile is the second of the second row of tiles where there is one; its code is its last. */
+static void write_fp8(const struct fp8_case *c) {
+    enum { TILE = 32 };
+    char name[96];
+    int64_t columns, size;
+    (void)snprintf(name, sizeof name, "%s.weight", c->matrix);
+    uint8_t *codes = load(name, &columns, &size);
+    int64_t rows = size / columns, tiles = (columns + TILE - 1) / TILE;
+    int64_t down = rows > TILE, across = columns > TILE;
+    int64_t last_row = rows - down * TILE < TILE ? rows : (down + 1) * TILE, row = down * TILE;
+    int64_t begin = across * TILE, end = columns - begin < TILE ? columns : begin + TILE;
+    for (; row < last_row; row++)
+        memset(codes + row * columns + begin, 0, (size_t)(end - begin));
+    codes[(last_row - 1) * columns + end - 1] = c->code;
+    patch(name, 0, codes, size, NULL);
+    free(codes);
+    (void)snprintf(name, sizeof name, "%s.scale", c->matrix);
+    patch(name, down * tiles + across, &c->scale, 1, NULL);
+}
+
+/* ---- Float32 --------------------------------------------------------------------------------------- */
+
+/* A matrix whose values are all bfloat16 but, perhaps, the last one. */
+static const struct f32_case {
+    const char *matrix, *stored;
+    uint32_t last;
+    int bf16; /* ggml type; with --dense f32 it is F32 */
+} f32_cases[] = {
+    {"layers.0.hc_attn_fn", "blk.0.hc_attn_fn", 0x3F810000, PLUMB_GGML_BF16}, /* eight digits */
+    {"layers.0.hc_ffn_fn", "blk.0.hc_ffn_fn", 0x3F808000, PLUMB_GGML_F32},    /* nine */
+    {"layers.1.hc_attn_fn", "blk.1.hc_attn_fn", 0x80000000, PLUMB_GGML_BF16}, /* -0 */
+    {"layers.1.hc_ffn_fn", "blk.1.hc_ffn_fn", 0x00010000, PLUMB_GGML_BF16},   /* subnormal 2^-133 */
+    {"layers.2.hc_attn_fn", "blk.2.hc_attn_fn", 0x00000001, PLUMB_GGML_F32},  /* 2^-149 */
+    {"layers.2.hc_ffn_fn", "blk.2.hc_ffn_fn", 0x80018000, PLUMB_GGML_F32},    /* subnormal, one digit more */
+    {"layers.3.hc_attn_fn", "blk.3.hc_attn_fn", 0x7F7F0000, PLUMB_GGML_BF16}, /* the largest bfloat16 */
+    {"layers.3.hc_ffn_fn", "blk.3.hc_ffn_fn", 0xFF7FFFFF, PLUMB_GGML_F32},    /* the largest float32 */
+};
+enum { F32_CASES = sizeof f32_cases / sizeof f32_cases[0] };
+
+static void write_f32(const char *name, const uint32_t *last) {
+    int64_t columns, size;
+    uint8_t *bytes = load(name, &columns, &size);
+    for (int64_t i = 0; i < size; i += 4) bytes[i] = bytes[i + 1] = 0;
+    if (last) memcpy(bytes + size - 4, last, 4);
+    patch(name, 0, bytes, size, NULL);
+    free(bytes);
+}
+
+/* ---- Exact or declined --------------------------------------------------------------------------- */
+
+static int type_of(const plumb_checkpoint *file, const char *stem) {
+    char name[96];
+    (void)snprintf(name, sizeof name, "%s.weight", stem);
+    const plumb_gguf_tensor *t = plumb__gguf_find_tensor(plumb__checkpoint_gguf(file), name);
+    return t ? t->type : -1;
+}
+
+static void check_types(const char *path, bool bf16) {
+    plumb_checkpoint *file;
+    plumb_error err;
+    converted_must(plumb__checkpoint_open(path, NULL, NULL, &file, &err), &err, path);
+    for (int i = 0; i < FP8_CASES; i++) {
+        const struct fp8_case *c = &fp8_cases[i];
+        int type = type_of(file, c->stored);
+        T_CHECK(type == (bf16 ? c->bf16 : c->f32), "%s: scale %d, code %02X: type %d", path,
+                c->scale, c->code, type);
+    }
+    for (int i = 0; i < F32_CASES; i++) {
+        const struct f32_case *c = &f32_cases[i];
+        int type = type_of(file, c->stored);
+        T_CHECK(type == (bf16 ? c->bf16 : PLUMB_GGML_F32), "%s: %08X: type %d", path, c->last, type);
+    }
+    T_CHECK(type_of(file, "blk.0.hc_attn_base") == PLUMB_GGML_F32, "vectors stay as they are");
+    plumb__checkpoint_close(file);
+}
+
+static void exact_or_declined(void) {
+    copy_tiny();
+    for (int i = 0; i < FP8_CASES; i++) write_fp8(&fp8_cases[i]);
+    for (int i = 0; i < F32_CASES; i++) write_f32(f32_cases[i].matrix, &f32_cases[i].last);
+    write_f32("layers.0.hc_attn_base", NULL);
+    for (flavour f = 0; f < FLAVOURS; f++) {
+        converted c = converted_make_from(PLACE, "edges", FOLDER, f);
+        plumb_error err;
+        if (f != FLAVOUR_FP8) check_types(c.path, f != FLAVOUR_F32);
+        CONVERTED_CHECK_RELEASED(c.path, FOLDER);
+        T_CHECK(converted_audit(c.path, NULL, 2, false, &err) == PLUMB_OK, "%s", err.found);
+        T_CHECK(converted_audit(c.path, FOLDER, 2, false, &err) == PLUMB_OK, "%s", err.found);
+    }
+    converted_remove(PLACE, "edges");
+}
+
+/* ---- Told ------------------------------------------------------------------------------------------- */
+
+typedef struct lines {
+    char text[64][256];
+    int count;
+} lines;
+
+static void keep_line(void *user, plumb_log_level level, const char *line) {
+    lines *l = user;
+    (void)level;
+    if (l->count < 64) (void)snprintf(l->text[l->count++], sizeof l->text[0], "%s", line);
+}
+
+static bool is_told(const lines *l, const char *text) {
+    for (int i = 0; i < l->count; i++)
+        if (strcmp(l->text[i], text) == 0) return true;
+    return false;
+}
+
+/* What is declined is told with its place, once. */
+static void declined_is_told(void) {
+    copy_tiny();
+    const struct fp8_case too_small = {"layers.0.attn.wq_a", NULL, 0, 0x01, 0, 0};
+    const uint32_t nine_digits = 0x3F808000;
+    int64_t columns, size, wide, bytes;
+    write_fp8(&too_small);
+    write_f32("layers.0.hc_ffn_fn", &nine_digits);
+    free(load("layers.0.attn.wq_a.weight", &columns, &size));
+    free(load("layers.0.hc_ffn_fn", &wide, &bytes));
+    char fp8[256], f32[256];
+    int64_t row = size / columns > 32 ? 63 : 31, column = columns > 32 ? 63 : 31;
+    if (row >= size / columns) row = size / columns - 1;
+    if (column >= columns) column = columns - 1;
+    (void)snprintf(fp8, sizeof fp8, "blk.0.attn_q_a.weight stays f32: row %lld, column %lld is no bf16 number",
+                   (long long)row, (long long)column);
+    (void)snprintf(f32, sizeof f32, "blk.0.hc_ffn_fn.weight stays f32: row %lld, column %lld is no bf16 number",
+                   (long long)(bytes / 4 / wide - 1), (long long)(wide - 1));
+    for (int packing = 0; packing < 2; packing++) {
+        lines told = {.count = 0};
+        const plumb_convert_options options = {.dense = PLUMB_DENSE_BF16, .force = true, .jobs = 2,
+                                               .log = keep_line, .log_user = &told};
+        plumb_convert_result result;
+        plumb_error err;
+        const char *target = BUILD_DIR "/" PLACE "/told-bf16.gguf";
+        if (packing) {
+            converted made = converted_make_from(PLACE, "told", FOLDER, FLAVOUR_F32);
+            converted_must(plumb__pack(made.path, target, &options, &result, &err), &err, target);
+        } else {
+            converted_must(plumb__convert(FOLDER, target, &options, &result, &err), &err, target);
+        }
+        T_CHECK(is_told(&told, fp8) && is_told(&told, f32), "%d: %s, %s", told.count, fp8, f32);
+        T_CHECK(result.matrices[PLUMB_DENSE_F32] == told.count, "%d lines, %lld matrices",
+                told.count, (long long)result.matrices[PLUMB_DENSE_F32]);
+    }
+    converted_remove(PLACE, "told");
+}
+
+/* ---- No numbers ------------------------------------------------------------------------------------- */
+
+static const struct nan_case {
+    const char *tensor;
+    int64_t element, width; /* which, and bytes of one */
+    uint32_t bits;
+} nan_cases[] = {
+    {"layers.1.ffn.experts.2.w1.scale", 5, 1, 0xFF},
+    {"layers.0.ffn.experts.0.w2.scale", 0, 1, 0xFF},
+    {"layers.1.engram.embed.weight", 1000, 1, 0x7F},
+    {"layers.1.engram.embed.weight", 77, 1, 0xFF},
+    {"layers.1.engram.embed.scale", 9, 1, 0xFF},
+    {"layers.2.attn.wq_b.weight", 33, 1, 0x7F},
+    {"layers.2.attn.wq_b.weight", 0, 1, 0xFF},
+    {"layers.2.attn.wq_b.scale", 1, 1, 0xFF},
+    {"embed.weight", 4001, 2, 0x7FC0},
+    {"head.weight", 12, 2, 0xFF80},
+    {"layers.1.hc_attn_fn", 90, 4, 0x7F800000},
+    {"layers.1.hc_ffn_fn", 91, 4, 0xFFC00001},
+    {"layers.0.attn.attn_sink", 1, 4, 0x7FC00000},
+};
+
+static bool exists(const char *path) { return access(path, F_OK) == 0; }
+
+static void check_refused(const struct nan_case *c, plumb_dense dense, int64_t columns) {
+    const char *target = BUILD_DIR "/" PLACE "/refused.gguf";
+    const plumb_convert_options options = {.dense = dense, .jobs = 2};
+    plumb_convert_result result;
+    plumb_error err = {0};
+    char place[96], bits[16], line[1024] = "converted";
+    plumb_status status = plumb__convert(FOLDER, target, &options, &result, &err);
+    if (status != PLUMB_OK) plumb_error_line(&err, line, sizeof line);
+    (void)snprintf(bits, sizeof bits, "0x%0*X", (int)(2 * c->width), c->bits);
+    (void)snprintf(place, sizeof place, "in row %lld, column %lld", (long long)(c->element / columns),
+                   (long long)(c->element % columns));
+    T_CHECK(status == PLUMB_ERROR_VALUE && strcmp(err.field, c->tensor) == 0 &&
+                strstr(err.found, bits) && strstr(err.found, place) && strstr(err.file, FOLDER),
+            "%s %s, --dense %s: %s", c->tensor, place, plumb__dense_name((int)dense), line);
+    T_CHECK(!exists(target), "%s: a file under the name", c->tensor);
+    (void)unlink(BUILD_DIR "/" PLACE "/refused.gguf.part");
+    (void)unlink(target);
+}
+
+static void no_numbers(void) {
+    copy_tiny();
+    for (size_t i = 0; i < sizeof nan_cases / sizeof nan_cases[0]; i++) {
+        const struct nan_case *c = &nan_cases[i];
+        int64_t columns, size;
+        uint8_t before[4];
+        free(load(c->tensor, &columns, &size));
+        patch(c->tensor, c->element * c->width, &c->bits, c->width, before);
+        for (plumb_dense dense = 0; dense < PLUMB_DENSE_COUNT; dense++)
+            check_refused(c, dense, columns);
+        patch(c->tensor, c->element * c->width, before, c->width, NULL);
+    }
+    converted whole = converted_make_from(PLACE, "whole", FOLDER, FLAVOUR_FP8);
+    CONVERTED_CHECK_RELEASED(whole.path, FOLDER);
+    converted_remove(PLACE, "whole");
+}
+
+T_MAIN({"exact_or_declined", exact_or_declined}, {"declined_is_told", declined_is_told},
+       {"no_numbers", no_numbers})
