@@ -113,8 +113,9 @@ static plumb_status write_metadata(void *user, plumb_gguf_writer *writer, plumb_
     const char *dense = plumb__dense_name(c->out.options->dense);
     plumb_status status = plumb__gguf_metadata_write(writer, plumb__checkpoint_path(c->source),
                                                      plumb__checkpoint_config(c->source), err);
-    plumb__gguf_write_string(writer, PLUMB_KEY_DENSE, dense, (int64_t)strlen(dense));
     if (status == PLUMB_OK) status = plumb__revision_write(writer, c->source, err);
+    /* Last, as packing writes it: the packed file is then the very one that this makes. */
+    plumb__gguf_write_string(writer, PLUMB_KEY_DENSE, dense, (int64_t)strlen(dense));
     return status;
 }
 
