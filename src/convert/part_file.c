@@ -177,7 +177,7 @@ static plumb_status look(const plumb_part_file *part, const struct stat *found, 
     plumb_status status = plumb__file_read_at(part->fd, part->path, "header", 0, size, there, err);
     if (status != PLUMB_OK) return status;
     bool same = found->st_size == h->file_bytes && same_header(h, there);
-    bool marked = size >= HEAD_BYTES && memcmp(there, mark, MARK_BYTES) == 0;
+    bool marked = size >= MARK_BYTES && memcmp(there, mark, MARK_BYTES) == 0;
     bool whole = same && memcmp(there, h->bytes, HEAD_BYTES) == 0;
     *kin = marked && same && memcmp(there, head, HEAD_BYTES) == 0 ? SAME_WORK
            : marked || whole                                      ? OTHER_WORK
