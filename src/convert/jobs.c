@@ -89,9 +89,8 @@ static void report(plumb_jobs *jobs, double began) {
     jobs->stopped |= stop;
 }
 
-static void watch(plumb_jobs *jobs) {
+static void watch(plumb_jobs *jobs, double began) {
     enum { TENTH = 100000000, SECOND = 1000000000 };
-    double began = plumb__now();
     pthread_mutex_lock(&jobs->lock);
     while (jobs->running > 0) {
         report(jobs, began);
@@ -113,6 +112,7 @@ plumb_status plumb__jobs_run(const plumb_work *work, plumb_error *err) {
     pthread_mutex_init(&jobs.lock, NULL);
     pthread_cond_init(&jobs.ended, NULL);
     int started = 0;
+    double began = plumb__now();
     for (; started < work->jobs; started++) {
         workers[started] = (worker){.jobs = &jobs, .number = started};
         pthread_mutex_lock(&jobs.lock);
@@ -125,7 +125,7 @@ plumb_status plumb__jobs_run(const plumb_work *work, plumb_error *err) {
         jobs.running--; /* of the thread that there is not; the others do its work */
         pthread_mutex_unlock(&jobs.lock);
     }
-    watch(&jobs);
+    watch(&jobs, began);
     for (int i = 0; i < started; i++) (void)pthread_join(workers[i].thread, NULL);
     free(workers);
     pthread_cond_destroy(&jobs.ended);
