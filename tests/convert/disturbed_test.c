@@ -1,0 +1,316 @@
+/* Runs that something happens to: a source that changes, a disk that loses what it was given, another run
+ * that ends in between, a file system without hard links.  A fault is told by file; nothing stands under the
+ * final name but what is whole; and the next run ends with the bytes of an undisturbed one. */
+#include "convert/convert.h"
+#include "convert/faulty_system.h"
+#include "equal/specimen_copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "t.h"
+
+#define FOLDER BUILD_DIR "/disturbed"
+#define TARGET FOLDER "/target"
+#define PART TARGET ".part"
+#define UNPACKED FOLDER "/unpacked"
+#define SHARD FOLDER "/tiny/model-00002-of-00004.safetensors"
+#define SHARD_NOW FOLDER "/tiny-now/model-00002-of-00004.safetensors"
+#define ORIGINAL_SOURCE FOLDER "/tiny"
+#define SOURCE FOLDER "/tiny-now"
+
+static void must(bool condition, const char *what) {
+    if (condition) return;
+    perror(what);
+    exit(1);
+}
+
+/* ---- Files ---------------------------------------------------------------------------------------- */
+
+typedef struct content {
+    char *bytes;
+    size_t size;
+} content;
+
+static content load(const char *path) {
+    FILE *file = fopen(path, "rb");
+    must(file && fseek(file, 0, SEEK_END) == 0, path);
+    content c = {.size = (size_t)ftell(file)};
+    rewind(file);
+    c.bytes = malloc(c.size + 1);
+    must(c.bytes && fread(c.bytes, 1, c.size, file) == c.size, path);
+    must(fclose(file) == 0, path);
+    return c;
+}
+
+static bool exists(const char *path) { return access(path, F_OK) == 0; }
+
+static bool holds(const char *path, const content *wanted) {
+    if (!exists(path)) return false;
+    content c = load(path);
+    bool same = c.size == wanted->size && memcmp(c.bytes, wanted->bytes, c.size) == 0;
+    free(c.bytes);
+    return same;
+}
+
+static void clear(void) {
+    faulty_system_reset();
+    (void)unlink(TARGET);
+    (void)unlink(PART);
+}
+
+/* ---- Runs ----------------------------------------------------------------------------------------- */
+
+typedef struct kind {
+    const char *name, *source;
+    plumb_status (*make)(const char *, const char *, const plumb_convert_options *,
+                         plumb_convert_result *, plumb_error *);
+} kind;
+
+static const kind converting = {"convert", SOURCE, plumb__convert};
+static const kind packing = {"pack", UNPACKED, plumb__pack};
+
+static const plumb_convert_options usual = {.jobs = 2, .note_bytes = 2 << 20};
+
+static plumb_status make(const kind *k, const plumb_convert_options *options, plumb_error *err) {
+    plumb_convert_result result;
+    return k->make(k->source, TARGET, options, &result, err);
+}
+
+static void make_well(const kind *k, const plumb_convert_options *options) {
+    plumb_error err;
+    specimen_must(make(k, options, &err), &err, k->name);
+}
+
+static content reference(const kind *k) {
+    clear();
+    make_well(k, &usual);
+    content wanted = load(TARGET);
+    clear(); /* calls are counted from here */
+    return wanted;
+}
+
+/* The next run, with nothing in its way. */
+static void check_next(const kind *k, const content *wanted, const char *after) {
+    plumb_error err = {0};
+    faulty_system_reset();
+    T_CHECK(make(k, &usual, &err) == PLUMB_OK, "%s after %s: %s %s", k->name, after, err.file, err.found);
+    T_CHECK(holds(TARGET, wanted), "%s after %s: other bytes", k->name, after);
+    T_CHECK(!exists(PART), "%s after %s: a part is left", k->name, after);
+    clear();
+}
+
+/* ---- The source ----------------------------------------------------------------------------------- */
+
+static const char *changing; /* the file, for hooks that get no argument */
+
+static void set_times(const char *path, const struct stat *from) {
+    const struct timespec times[2] = {from->st_atim, from->st_mtim};
+    must(utimensat(AT_FDCWD, path, times, 0) == 0, path);
+}
+
+static void touch(void) {
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1000000000}};
+    must(utimensat(AT_FDCWD, changing, times, 0) == 0, changing);
+}
+
+/* Its time is set back, so that only the size tells. */
+static void resize_by(int64_t bytes) {
+    struct stat was;
+    must(stat(changing, &was) == 0 && truncate(changing, was.st_size + bytes) == 0, changing);
+    set_times(changing, &was);
+}
+
+static void cut_short(void) { resize_by(-1); }
+static void grow(void) { resize_by(1); }
+static void cut_to_nothing(void) { must(truncate(changing, 0) == 0, changing); }
+static void lose(void) { must(unlink(changing) == 0, changing); }
+
+static void replace(void) {
+    struct stat was;
+    must(stat(changing, &was) == 0, changing);
+    specimen_copy_file(changing, FOLDER "/beside");
+    set_times(FOLDER "/beside", &was);
+    must(rename(FOLDER "/beside", changing) == 0, changing);
+}
+
+static void make_folder(void) {
+    lose();
+    must(mkdir(changing, 0777) == 0, changing);
+}
+
+static const struct {
+    const char *name;
+    void (*make)(void);
+} changes[] = {{"touched", touch}, {"cut short", cut_short}, {"grown", grow},
+               {"cut to nothing", cut_to_nothing}, {"lost", lose}, {"replaced", replace},
+               {"a folder", make_folder}};
+
+/* The header is synced when the source is open and none of its payloads is read. */
+static void check_changes(const kind *k, const char *file, const char *original) {
+    content wanted = reference(k);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        plumb_error err = {0};
+        changing = file;
+        faulty_fsync = (faulty_call){.disturbed = 1, .before = changes[i].make};
+        plumb_status status = make(k, &usual, &err);
+        T_CHECK(status == PLUMB_ERROR_IO, "%s: %s: status %d", k->name, changes[i].name, status);
+        T_CHECK(strcmp(err.file, file) == 0 && err.found[0] && err.expected[0],
+                "%s: %s: told of '%s': '%s'", k->name, changes[i].name, err.file, err.found);
+        T_CHECK(!exists(TARGET) && exists(PART), "%s: %s: what is left", k->name, changes[i].name);
+        must(rmdir(file) == 0 || errno == ENOTDIR || errno == ENOENT, file);
+        specimen_copy_file(original, file);
+        check_next(k, &wanted, changes[i].name);
+    }
+    free(wanted.bytes);
+}
+
+static void changing_source(void) {
+    check_changes(&converting, SHARD_NOW, SHARD);
+    specimen_copy_file(UNPACKED, FOLDER "/unpacked-original");
+    check_changes(&packing, UNPACKED, FOLDER "/unpacked-original");
+}
+
+/* ---- The disk -------------------------------------------------------------------------------------- */
+
+/* Payloads that the part says it has; the header's place is that of a finished file. */
+static int64_t noted(const content *finished) {
+    static const char key[] = "plumb.digest.stored";
+    const char *found = memmem(finished->bytes, 1 << 20, key, strlen(key));
+    must(found != NULL, key);
+    uint64_t numbers;
+    memcpy(&numbers, found + strlen(key) + 8, sizeof numbers);
+    content part = load(PART);
+    const char *digest = part.bytes + (found - finished->bytes) + strlen(key) + 16;
+    int64_t count = 0;
+    for (uint64_t i = 0; i < numbers / 2; i++)
+        count += memcmp(digest + 16 * i, (const char[16]){0}, 16) != 0;
+    free(part.bytes);
+    return count;
+}
+
+static const content *finished_file;
+static int64_t noted_before;
+static void count_noted(void) { noted_before = noted(finished_file); }
+
+/* What a failed fsync leaves in doubt is never noted: the system tells of it once. */
+static void lost_writes(void) {
+    const kind *const kinds[] = {&converting, &packing};
+    for (int k = 0; k < 2; k++) {
+        content wanted = reference(kinds[k]);
+        finished_file = &wanted;
+        make_well(kinds[k], &usual);
+        int calls = faulty_fsync.calls;
+        T_CHECK(calls > 6, "%d calls", calls);
+        for (int at = 1; at <= calls; at++) {
+            plumb_error err = {0};
+            clear();
+            faulty_fsync = (faulty_call){.failing = at, .error = EIO};
+            if (at > 2 && at < calls) { /* after the part is there, before it is named */
+                faulty_fsync.disturbed = at;
+                faulty_fsync.before = count_noted;
+            }
+            noted_before = 0;
+            plumb_status status = make(kinds[k], &usual, &err);
+            T_CHECK(status == PLUMB_ERROR_IO && strncmp(err.file, FOLDER, strlen(FOLDER)) == 0,
+                    "call %d: status %d, file '%s'", at, status, err.file);
+            if (at == calls) { /* of the folder: it is named and whole */
+                T_CHECK(holds(TARGET, &wanted), "call %d: other bytes", at);
+                continue;
+            }
+            T_CHECK(!exists(TARGET), "call %d: a name", at);
+            T_CHECK(noted(&wanted) == noted_before, "call %d: %lld noted, then %lld", at,
+                    (long long)noted_before, (long long)noted(&wanted));
+            check_next(kinds[k], &wanted, "lost writes");
+        }
+        free(wanted.bytes);
+    }
+    clear();
+}
+
+/* ---- The name -------------------------------------------------------------------------------------- */
+
+static void take_name(void) { specimen_copy_file(SHARD, TARGET); }
+
+static void without_hard_links(void) {
+    content wanted = reference(&converting), other = load(SHARD);
+    plumb_error err = {0};
+    faulty_link = (faulty_call){.failing = 1, .error = EPERM};
+    T_CHECK(make(&converting, &usual, &err) == PLUMB_OK, "%s %s", err.file, err.found);
+    T_CHECK(holds(TARGET, &wanted) && !exists(PART), "named");
+    clear();
+    faulty_link = (faulty_call){.failing = 1, .error = EPERM, .disturbed = 1, .before = take_name};
+    T_CHECK(make(&converting, &usual, &err) == PLUMB_ERROR_ARGUMENT, "%s", err.found);
+    T_CHECK(holds(TARGET, &other), "the other file stays");
+    free(wanted.bytes);
+    free(other.bytes);
+    clear();
+}
+
+/* With a word before it is too late: what is done can be finished once the name is free. */
+static void name_taken_meanwhile(void) {
+    content wanted = reference(&converting), other = load(SHARD);
+    plumb_error err = {0};
+    faulty_fsync = (faulty_call){.disturbed = 3, .before = take_name};
+    T_CHECK(make(&converting, &usual, &err) == PLUMB_ERROR_ARGUMENT, "%s", err.found);
+    T_CHECK(strcmp(err.file, TARGET) == 0 && holds(TARGET, &other), "the other file stays");
+    must(unlink(TARGET) == 0, TARGET);
+    plumb_convert_result result;
+    specimen_must(plumb__convert(SOURCE, TARGET, &usual, &result, &err), &err, "next");
+    T_CHECK(result.resumed_bytes > 0 && holds(TARGET, &wanted), "it goes on");
+    clear();
+    faulty_link = (faulty_call){.disturbed = 1, .before = take_name};
+    T_CHECK(make(&converting, &usual, &err) == PLUMB_ERROR_ARGUMENT, "%s", err.found);
+    T_CHECK(holds(TARGET, &other), "the other file stays");
+    must(unlink(TARGET) == 0, TARGET);
+    check_next(&converting, &wanted, "a name taken at the last moment");
+    free(wanted.bytes);
+    free(other.bytes);
+}
+
+static void finish_other_run(void) { must(rename(PART, TARGET) == 0, PART); }
+
+/* The part that was opened gets its name before it is locked: nobody may write into it any more. */
+static void other_run_ends(void) {
+    content wanted = reference(&converting);
+    const plumb_convert_options replacing = {.jobs = 2, .force = true};
+    for (int force = 0; force < 2; force++) {
+        FILE *file = fopen(PART, "wb");
+        must(file && fwrite(wanted.bytes, 1, wanted.size, file) == wanted.size, PART);
+        must(fclose(file) == 0, PART);
+        struct stat was, now;
+        must(stat(PART, &was) == 0, PART);
+        plumb_error err = {0};
+        faulty_flock = (faulty_call){.disturbed = 1, .before = finish_other_run};
+        plumb_status status = make(&converting, force ? &replacing : &usual, &err);
+        T_CHECK(status == (force ? PLUMB_OK : PLUMB_ERROR_ARGUMENT), "status %d: %s", status, err.found);
+        T_CHECK(faulty_flock.calls == 2, "%d locks", faulty_flock.calls);
+        T_CHECK(holds(TARGET, &wanted) && stat(TARGET, &now) == 0, "whole");
+        T_CHECK((now.st_ino == was.st_ino && now.st_mtim.tv_nsec == was.st_mtim.tv_nsec) == !force,
+                "replaced only where that was asked for");
+        clear();
+    }
+    free(wanted.bytes);
+}
+
+int main(int argc, char **argv) {
+    static const t_test tests[] = {{"changing_source", changing_source}, {"lost_writes", lost_writes},
+                                   {"without_hard_links", without_hard_links},
+                                   {"name_taken_meanwhile", name_taken_meanwhile},
+                                   {"other_run_ends", other_run_ends}};
+    specimen tiny = specimen_open(BUILD_DIR "/checkpoints", "tiny");
+    specimen original = specimen_copy(&tiny, FOLDER, "tiny");
+    specimen now = specimen_copy(&tiny, FOLDER, "tiny-now");
+    clear();
+    (void)unlink(UNPACKED);
+    plumb_convert_result result;
+    plumb_error err;
+    specimen_must(plumb__convert(SOURCE, UNPACKED, &usual, &result, &err), &err, "convert");
+    specimen_close(&now);
+    specimen_close(&original);
+    specimen_close(&tiny);
+    return t_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}
