@@ -62,7 +62,7 @@ def refuse_for_room(plumb, checkpoints, folder, command):
     with disk(folder, needed - (64 << 10)) as place:
         target = place / "target"
         free = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize
-        refuse(plumb, command, source, target,
+        refuse(plumb, command, "-q", source, target,
                says=[f"{target}: free disk space: found {free / 1e9:.3f} GB, expected at least "
                      f"{needed / 1e9:.3f} GB"])
         check(os.listdir(place) == [], "nothing is written")
