@@ -231,6 +231,19 @@ static void lost_writes(void) {
     clear();
 }
 
+/* A run that gives up has noted what it wrote, however little that is. */
+static void noted_when_given_up(void) {
+    const plumb_convert_options rarely = {.jobs = 1};
+    content wanted = reference(&converting);
+    plumb_error err = {0};
+    changing = SHARD_NOW;
+    faulty_fsync = (faulty_call){.disturbed = 1, .before = touch};
+    T_CHECK(make(&converting, &rarely, &err) == PLUMB_ERROR_IO, "%s", err.found);
+    T_CHECK(noted(&wanted) > 0, "of other shards");
+    check_next(&converting, &wanted, "giving up");
+    free(wanted.bytes);
+}
+
 /* ---- The name -------------------------------------------------------------------------------------- */
 
 static void take_name(void) { specimen_copy_file(SHARD, TARGET); }
@@ -298,6 +311,7 @@ static void other_run_ends(void) {
 
 int main(int argc, char **argv) {
     static const t_test tests[] = {{"changing_source", changing_source}, {"lost_writes", lost_writes},
+                                   {"noted_when_given_up", noted_when_given_up},
                                    {"without_hard_links", without_hard_links},
                                    {"name_taken_meanwhile", name_taken_meanwhile},
                                    {"other_run_ends", other_run_ends}};

@@ -10,6 +10,7 @@ CACHE = "src/stream/expert_cache.c"
 LOADING = "src/stream/expert_loading.c"
 BUDGET = "src/engine/memory_budget.c"
 GGUF_PARSE = "src/format/gguf_parse.c"
+PART = "src/convert/part_file.c"
 
 
 class Mutation(NamedTuple):
@@ -1323,4 +1324,49 @@ MUTATIONS = [
         "test_differences", "the value of a row's code needs its scale"),
     one("nan_told_as_480", "src/convert/difference.c", "(code & 0x7F) == 0x7F ? NAN",
         "(code & 0x7F) > 0x7F ? NAN", "test_differences", "0x7F is no number"),
+
+    # ---- Parts of files -----------------------------------------------------------------------
+    one("finished_file_is_locked", PART, "named.st_ino == there->st_ino", "named.st_ino != 0",
+        "disturbed_test", "a part may get its name between open and lock"),
+    one("second_name_is_emptied", PART, "if (there->st_nlink < 2)", "if (there->st_nlink < 20)",
+        "convert_resumed", "killed while it gave the name, a run leaves two names of one file"),
+    one("fsync_vouches_again", PART, "if (!part->lost && fsync(part->fd) == 0)",
+        "if (fsync(part->fd) == 0)", "disturbed_test", "lost writes are told of once"),
+    one("noted_before_it_is_there", PART,
+        "    if (status == PLUMB_OK) status = sync_file(part, err);\n"
+        "    if (status != PLUMB_OK) return status;\n    part->unsynced = 0;",
+        "    if (status != PLUMB_OK) return status;\n    part->unsynced = 0;", "disturbed_test",
+        "a machine that stops must not leave digests of payloads that are not there"),
+    one("replaced_without_asking", PART,
+        "plumb__part_file_check(part->final, part->force, err);\n"
+        "    if (status != PLUMB_OK) return status;\n    return rename",
+        "plumb__part_file_check(part->final, true, err);\n"
+        "    if (status != PLUMB_OK) return status;\n    return rename",
+        "disturbed_test", "where there are no hard links, somebody else's file stays as well"),
+    one("any_size_of_part", PART, "found->st_size == h->file_bytes && same_header(h, there)",
+        "same_header(h, there)", "convert_resumed", "a part has the size of the file it becomes"),
+    one("several_runs_at_once", PART, "errno == EWOULDBLOCK", "errno == EINTR", "convert_refusals",
+        "two runs would write one part"),
+    one("notes_are_not_taken_over", PART, "if (status == PLUMB_OK && *kin == SAME_WORK) {",
+        "if (status != PLUMB_OK) {", "convert_resumed", "a killed run goes on where it was"),
+    one("damage_is_taken_over", "src/convert/new_file.c",
+        "    if (status == PLUMB_ERROR_VALUE) plumb__part_file_distrust(&n->part);\n", "",
+        "convert_resumed", "a part that was found bad would be found bad for ever"),
+    one("nothing_noted_at_the_end", "src/convert/new_file.c",
+        "    if (status != PLUMB_OK) (void)!plumb__part_file_sync(&n->part, &ignored);\n",
+        "    (void)ignored;\n", "disturbed_test", "an interruption loses up to 256 MiB otherwise"),
+    one("source_by_its_times_alone", "src/convert/new_file.c",
+        "s->opened.st_mtim.tv_nsec, s->opened.st_ctim.tv_sec,\n"
+        "                                 s->opened.st_ctim.tv_nsec};",
+        "s->opened.st_mtim.tv_nsec};", "convert_resumed",
+        "a better copy of a shard may have the times and size of the bad one"),
+    one("source_as_part", "src/convert/new_file.c", "stat(part, &there) == 0 && is_shard(source, &there)",
+        "stat(part, &there) == 0 && part[0] == 0", "convert_refusals",
+        "packed once more a file looks like a finished part, which begins anew"),
+    one("links_are_not_followed", "src/convert/new_file.c", "entry->d_name, &found, 0)",
+        "entry->d_name, &found, AT_SYMLINK_NOFOLLOW)", "convert_refusals",
+        "caches of models are folders of links"),
+    one("part_opens_as_nothing", GGUF_PARSE,
+        "memcmp(magic, PLUMB_GGUF_PART_MARK, strlen(PLUMB_GGUF_MAGIC)) == 0", "magic[0] == 0",
+        "convert_refusals convert_killed", "whoever opens a part learns what it is"),
 ]
