@@ -338,6 +338,29 @@ static void samples(void) {
     plumb__checkpoint_close(checkpoint);
 }
 
+static bool draws(const plumb_checkpoint *checkpoint, plumb_piece_choice choice, const char *name,
+                  int64_t size) {
+    plumb_pieces pieces;
+    plumb_error err = {0};
+    bool drawn = false;
+    T_CHECK(plumb__pieces_list(checkpoint, choice, &pieces, &err) == PLUMB_OK, "%s", err.found);
+    for (int64_t i = 0; i < pieces.count; i++)
+        drawn |= !strcmp(plumb__checkpoint_tensor(checkpoint, pieces.piece[i].tensor)->name, name) &&
+                 pieces.piece[i].size == size;
+    plumb__pieces_free(&pieces);
+    return drawn;
+}
+
+/* The head is two fifths of this model. */
+static void samples_of_large_tensors(void) {
+    make_models();
+    plumb_checkpoint *checkpoint = open_model(MODEL);
+    T_CHECK(draws(checkpoint, PLUMB_PIECES_SAMPLE, "head.weight", PLUMB_PIECE_BYTES), "a piece of it");
+    T_CHECK(!draws(checkpoint, PLUMB_PIECES_SAMPLE_TENSORS, "head.weight", PLUMB_PIECE_BYTES),
+            "but not the whole");
+    plumb__checkpoint_close(checkpoint);
+}
+
 /* A sample compares what it reads, and says nothing of the rest. */
 static void samples_compare(void) {
     make_models();
@@ -370,4 +393,5 @@ T_MAIN({"digests_of_the_bytes", digests_of_the_bytes},
        {"each_place_against_a_source", each_place_against_a_source},
        {"the_first_of_several", the_first_of_several}, {"other_tensors", other_tensors},
        {"a_file_that_changes", a_file_that_changes}, {"a_request_to_stop", a_request_to_stop},
-       {"samples", samples}, {"samples_compare", samples_compare})
+       {"samples", samples}, {"samples_of_large_tensors", samples_of_large_tensors},
+       {"samples_compare", samples_compare})
