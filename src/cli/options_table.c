@@ -193,7 +193,6 @@ const cli_option cli_option_rows[] = {
      .help = "a quick look: read about 1 % of the model, the same part every time"},
     {.name = "record", .kind = CLI_FLAG, .field = FIELD(record), .commands = CLI_AUDIT,
      .help = "after a clean audit, write the receipt MODEL.audit.json"},
-     .high = 256, .commands = WRITES, .help = "tensors at work at once (default: one per core, up to 16)"},
 
     /* every command */
     {.name = "quiet", .brief = "-q", .kind = CLI_FLAG, .field = FIELD(quiet),
