@@ -110,7 +110,7 @@ static plumb_status convert_tensor(void *user, plumb_jobs *jobs, int job, int64_
 
 static plumb_status write_metadata(void *user, plumb_gguf_writer *writer, plumb_error *err) {
     const conversion *c = user;
-    const char *dense = plumb__dense_name(c->out.options->dense);
+    const char *dense = plumb__dense_name((int)c->out.options->dense);
     plumb_status status = plumb__gguf_metadata_write(writer, plumb__checkpoint_path(c->source),
                                                      plumb__checkpoint_config(c->source), err);
     if (status == PLUMB_OK) status = plumb__revision_write(writer, c->source, err);

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* The digest of a tensor whose pieces are on their way. */
 typedef struct open_digest {
     XXH3_state_t *state;
