@@ -1,7 +1,13 @@
 /* Counting by class and dtype, as the published totals are (spec: checkpoint.md section 4). */
 #include "cli/inspection.h"
 
+#include "base/error.h"
+#include "convert/converted_header.h"
+#include "convert/receipt.h"
 #include "format/model_files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 static void add(cli_tally *tally, const plumb_tensor *tensor) {
     int64_t elements = tensor->shape[0] * tensor->shape[1];
@@ -12,6 +18,79 @@ static void add(cli_tally *tally, const plumb_tensor *tensor) {
     else if (tensor->dtype != PLUMB_DTYPE_F8_E8M0)
         tally->parameters += elements;
 }
+
+/* ---- How it is stored ------------------------------------------------------------------------ */
+
+static bool is_dense_matrix(const plumb_tensor *t) {
+    return (t->dtype == PLUMB_DTYPE_F8_E4M3 && t->stored != PLUMB_STORED_ROWS) ||
+           (t->dtype == PLUMB_DTYPE_F32 && t->rank == 2);
+}
+
+static int dense_kind(const plumb_tensor *t) {
+    if (t->stored == PLUMB_STORED_BF16) return PLUMB_DENSE_BF16;
+    bool f32 = t->stored == PLUMB_STORED_F32 || t->dtype == PLUMB_DTYPE_F32;
+    return f32 ? PLUMB_DENSE_F32 : PLUMB_DENSE_FP8;
+}
+
+static void inspect_stored(const plumb_checkpoint *checkpoint, cli_stored *stored) {
+    const plumb_gguf *gguf = plumb__checkpoint_gguf(checkpoint);
+    if (!gguf) return;
+    stored->tensors = gguf->tensors;
+    stored->file_bytes = gguf->file_bytes;
+    for (int64_t i = 0; i < plumb__checkpoint_count(checkpoint); i++) {
+        const plumb_tensor *t = plumb__checkpoint_tensor(checkpoint, i);
+        if (is_dense_matrix(t)) stored->matrices[dense_kind(t)]++;
+    }
+}
+
+/* ---- Digests --------------------------------------------------------------------------------- */
+
+/* "of DATE", and whether the files are as they were then. */
+static void describe_receipt(const char *path, const char *model, char *words, size_t size) {
+    plumb_receipt *receipt = NULL;
+    plumb_error err;
+    char line[384] = "";
+    plumb_status status = plumb__receipt_read(path, &receipt, &err);
+    if (status == PLUMB_OK) status = plumb__receipt_check_unchanged(receipt, model, &err);
+    if (status != PLUMB_OK) plumb_error_line(&err, line, sizeof line);
+    if (!receipt)
+        (void)snprintf(words, size, "a receipt that cannot be used: %s", line);
+    else if (status != PLUMB_OK)
+        (void)snprintf(words, size, "receipt of %s, but %s", plumb__receipt_made(receipt), line);
+    else
+        (void)snprintf(words, size, "receipt of %s, files unchanged since",
+                       plumb__receipt_made(receipt));
+    plumb__receipt_destroy(receipt);
+}
+
+static void describe_header(const plumb_gguf *gguf, char *words, size_t size) {
+    plumb_converted_header header;
+    plumb_error err;
+    char line[384];
+    plumb_status status = plumb__converted_header_read(gguf, &header, &err);
+    if (status == PLUMB_OK) {
+        (void)snprintf(words, size, "of every tensor inside the file, header intact; no receipt");
+        plumb__converted_header_free(&header);
+        return;
+    }
+    plumb_error_line(&err, line, sizeof line);
+    (void)snprintf(words, size, "header damaged: %s", line);
+}
+
+static plumb_status describe_digests(const plumb_checkpoint *checkpoint, char *words, size_t size,
+                                     plumb_error *err) {
+    const char *model = plumb__checkpoint_path(checkpoint);
+    const plumb_gguf *gguf = plumb__checkpoint_gguf(checkpoint);
+    char *receipt = plumb__receipt_path(model);
+    if (!receipt) return plumb__fail_memory(err, "path", size);
+    if (plumb__receipt_exists(receipt)) describe_receipt(receipt, model, words, size);
+    else if (gguf) describe_header(gguf, words, size);
+    else (void)snprintf(words, size, "none: no receipt of an audit");
+    free(receipt);
+    return PLUMB_OK;
+}
+
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 plumb_status cli_inspect(const plumb_checkpoint *checkpoint, cli_inspection *inspection,
                          plumb_error *err) {
@@ -30,6 +109,10 @@ plumb_status cli_inspect(const plumb_checkpoint *checkpoint, cli_inspection *ins
     const char *model = plumb__checkpoint_path(checkpoint);
     inspection->has_tokenizer = plumb__model_file_exists(model, "tokenizer.json");
     inspection->has_token_map = plumb__model_file_exists(model, "engram_token_map.i32");
+    inspect_stored(checkpoint, &inspection->stored);
+    plumb_status status = describe_digests(checkpoint, inspection->digests,
+                                           sizeof inspection->digests, err);
+    if (status != PLUMB_OK) return status;
     return plumb__revision_detect(checkpoint, &inspection->revision, err);
 }
 

@@ -2,7 +2,9 @@
 #ifndef PLUMB_CLI_INSPECTION_H
 #define PLUMB_CLI_INSPECTION_H
 
+#include "convert/convert.h"
 #include "convert/revision.h"
+#include "cli/options.h"
 #include "format/checkpoint.h"
 
 typedef struct cli_tally {
@@ -10,15 +12,27 @@ typedef struct cli_tally {
     int64_t parameters; /* weights, not their scales; two to a byte of packed FP4 */
 } cli_tally;
 
+/* Of a converted file. */
+typedef struct cli_stored {
+    int64_t tensors, file_bytes;          /* 0 tensors: a folder */
+    int64_t matrices[PLUMB_DENSE_COUNT];  /* dense ones, by what they are stored as */
+} cli_stored;
+
 typedef struct cli_inspection {
     cli_tally dtypes[PLUMB_DTYPE_COUNT], classes[PLUMB_CLASS_COUNT], total;
     int64_t resident_bytes; /* dense backbone and head: what every token reads */
     plumb_revision revision;
+    cli_stored stored;
+    char digests[512];      /* what digests there are, and whether they still hold, in words */
     bool has_draft, has_vision, has_tokenizer, has_token_map;
 } cli_inspection;
 
 PLUMB_MUST_CHECK plumb_status cli_inspect(const plumb_checkpoint *checkpoint,
                                           cli_inspection *inspection, plumb_error *err);
+
+/* The report for programs; the exit status. */
+int cli_inspection_print_json(const cli_options *options, const plumb_checkpoint *checkpoint,
+                              const cli_inspection *inspection);
 
 /* Consecutive layers that attend alike. */
 typedef struct cli_layer_span {

@@ -10,6 +10,13 @@ enum {
     BATCH = 16 /* blocks: compilers vectorise loops over a fixed number of them */
 };
 
+const char *plumb__stored_form_name(int form) {
+    static const char *const names[] = {
+        [PLUMB_STORED_RELEASED] = "released", [PLUMB_STORED_F32] = "f32",
+        [PLUMB_STORED_BF16] = "bf16", [PLUMB_STORED_MXFP4] = "mxfp4", [PLUMB_STORED_ROWS] = "rows"};
+    return names[form];
+}
+
 /* ---- float32 as bfloat16 --------------------------------------------------------------------- */
 
 static uint32_t bits_of(float x) {

@@ -24,6 +24,9 @@ typedef enum plumb_stored_form {
     PLUMB_STORED_ROWS      /* a table's codes or scales, inside its rows */
 } plumb_stored_form;
 
+/* "released", "f32", "bf16", "mxfp4", "rows". */
+const char *plumb__stored_form_name(int form);
+
 enum { PLUMB_MXFP4_ELEMENTS = 32, PLUMB_MXFP4_BYTES = 17 };
 
 /* Rows [row, row + rows) of an FP8 matrix as float32: codes[rows][columns] begins at that row,
