@@ -63,6 +63,13 @@ static plumb_status make_room(uint8_t **memory, int64_t *room, int64_t bytes, pl
     return PLUMB_OK;
 }
 
+/* Where element `bad` of the piece is in its matrix. */
+static plumb__text192 place_text(const piece *p, int64_t bad) {
+    int64_t columns = p->tensor->shape[0], element = p->first * (p->units.tiles ? columns : 1) + bad;
+    return plumb__format("in row %lld, column %lld", (long long)(element / columns),
+                         (long long)(element % columns));
+}
+
 static plumb_status compare_piece(const audit_run *run, auditor *a, const piece *p,
                                   plumb_error *err) {
     const plumb_stored_tensor *source = &run->audit->source->tensor[p->number];
@@ -76,8 +83,9 @@ static plumb_status compare_piece(const audit_run *run, auditor *a, const piece 
     if (bad >= 0)
         return plumb__fail(err, PLUMB_ERROR_VALUE,
                            plumb__checkpoint_path(run->audit->source->checkpoint),
-                           source->part[p->part].codes->name, bad,
-                           "a value that the form of the file cannot hold", "the value of the file");
+                           source->part[p->part].codes->name, -1,
+                           plumb__format("%s a value that the form of the file cannot hold",
+                                         place_text(p, bad).s).s, "the value of the file");
     if (memcmp(a->codes, p->bytes, (size_t)(p->n * u->stored)) == 0) return PLUMB_OK;
     return plumb__difference_tell(p->tensor, p->part, p->first, p->n, p->bytes, a->codes,
                                   run->audit->shard->path, err);
@@ -95,15 +103,11 @@ static plumb_status decode_piece(const audit_run *run, auditor *a, const piece *
         status = make_room(&a->scales, &a->scales_room, p->n * u->scales, err);
     if (status != PLUMB_OK) return status;
     int64_t bad = plumb__stored_decode(u, p->first, p->n, p->bytes, tiles, a->codes, a->scales);
-    if (bad >= 0) {
-        int64_t columns = u->tiles ? u->columns : p->tensor->shape[0];
-        int64_t row = (u->tiles ? p->first : p->first / columns) + bad / columns;
+    if (bad >= 0)
         return plumb__fail(err, PLUMB_ERROR_VALUE, run->audit->shard->path, p->tensor->name,
                            p->tensor->offset + p->first * u->stored + bad * (u->stored / u->codes),
-                           plumb__format("in row %lld, column %lld no code times its scale",
-                                         (long long)row, (long long)(bad % columns)).s,
+                           plumb__format("%s no code times its scale", place_text(p, bad).s).s,
                            "the exact value of a released weight");
-    }
     (void)XXH3_128bits_update(a->codes_hash, a->codes, (size_t)(p->n * u->codes));
     (void)XXH3_128bits_update(a->scales_hash, a->scales, (size_t)(p->n * u->scales));
     return PLUMB_OK;

@@ -7,12 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "converted.h"
 #include "equal/specimen_copy.h"
 #include "t.h"
 
 #define PLACE "refusal"
 #define FOLDER BUILD_DIR "/" PLACE "/source"
+
+enum { TILE = 32 };
 
 /* ---- Other sources ----------------------------------------------------------------------------- */
 
@@ -60,6 +63,11 @@ static uint8_t *load(const char *name, int64_t *columns, int64_t *size) {
     return bytes;
 }
 
+static plumb__text192 place_of(int64_t element, int64_t columns) {
+    return plumb__format("row %lld, column %lld", (long long)(element / columns),
+                         (long long)(element % columns));
+}
+
 /* ---- FP8 ------------------------------------------------------------------------------------------ */
 
 /* One tile with an extreme scale, zeros but for one code.  Smallest bfloat16: 2^-133; largest: 255 * 2^120,
@@ -89,24 +97,28 @@ static const struct fp8_case {
 };
 enum { FP8_CASES = sizeof fp8_cases / sizeof fp8_cases[0] };
 
-/* The tile is the second of the second row of tiles where there is one; its code is its last. */
-static void write_fp8(const struct fp8_case *c) {
-    enum { TILE = 32 };
+/* The last element, along one axis, of the second tile where there is one. */
+static int64_t tile_end(int64_t extent) {
+    int64_t end = extent > TILE ? 2 * TILE : TILE;
+    return (extent < end ? extent : end) - 1;
+}
+
+/* That tile, whose last code is the case's; *place (may be NULL): where that is, in words. */
+static void write_fp8(const struct fp8_case *c, plumb__text192 *place) {
     char name[96];
     int64_t columns, size;
     (void)snprintf(name, sizeof name, "%s.weight", c->matrix);
     uint8_t *codes = load(name, &columns, &size);
-    int64_t rows = size / columns, tiles = (columns + TILE - 1) / TILE;
-    int64_t down = rows > TILE, across = columns > TILE;
-    int64_t last_row = rows - down * TILE < TILE ? rows : (down + 1) * TILE, row = down * TILE;
-    int64_t begin = across * TILE, end = columns - begin < TILE ? columns : begin + TILE;
-    for (; row < last_row; row++)
-        memset(codes + row * columns + begin, 0, (size_t)(end - begin));
-    codes[(last_row - 1) * columns + end - 1] = c->code;
+    int64_t row = tile_end(size / columns), column = tile_end(columns);
+    int64_t top = row / TILE, left = column / TILE, tiles = (columns + TILE - 1) / TILE;
+    for (int64_t r = top * TILE; r <= row; r++)
+        memset(codes + r * columns + left * TILE, 0, (size_t)(column - left * TILE + 1));
+    codes[row * columns + column] = c->code;
     patch(name, 0, codes, size, NULL);
     free(codes);
     (void)snprintf(name, sizeof name, "%s.scale", c->matrix);
-    patch(name, down * tiles + across, &c->scale, 1, NULL);
+    patch(name, top * tiles + left, &c->scale, 1, NULL);
+    if (place) *place = place_of(row * columns + column, columns);
 }
 
 /* ---- Float32 --------------------------------------------------------------------------------------- */
@@ -128,13 +140,14 @@ static const struct f32_case {
 };
 enum { F32_CASES = sizeof f32_cases / sizeof f32_cases[0] };
 
-static void write_f32(const char *name, const uint32_t *last) {
+static void write_f32(const char *name, const uint32_t *last, plumb__text192 *place) {
     int64_t columns, size;
     uint8_t *bytes = load(name, &columns, &size);
     for (int64_t i = 0; i < size; i += 4) bytes[i] = bytes[i + 1] = 0;
     if (last) memcpy(bytes + size - 4, last, 4);
     patch(name, 0, bytes, size, NULL);
     free(bytes);
+    if (place) *place = place_of(size / 4 - 1, columns);
 }
 
 /* ---- Exact or declined --------------------------------------------------------------------------- */
@@ -167,9 +180,9 @@ static void check_types(const char *path, bool bf16) {
 
 static void exact_or_declined(void) {
     copy_tiny();
-    for (int i = 0; i < FP8_CASES; i++) write_fp8(&fp8_cases[i]);
-    for (int i = 0; i < F32_CASES; i++) write_f32(f32_cases[i].matrix, &f32_cases[i].last);
-    write_f32("layers.0.hc_attn_base", NULL);
+    for (int i = 0; i < FP8_CASES; i++) write_fp8(&fp8_cases[i], NULL);
+    for (int i = 0; i < F32_CASES; i++) write_f32(f32_cases[i].matrix, &f32_cases[i].last, NULL);
+    write_f32("layers.0.hc_attn_base", NULL, NULL);
     for (flavour f = 0; f < FLAVOURS; f++) {
         converted c = converted_make_from(PLACE, "edges", FOLDER, f);
         plumb_error err;
@@ -205,19 +218,11 @@ static void declined_is_told(void) {
     copy_tiny();
     const struct fp8_case too_small = {"layers.0.attn.wq_a", NULL, 0, 0x01, 0, 0};
     const uint32_t nine_digits = 0x3F808000;
-    int64_t columns, size, wide, bytes;
-    write_fp8(&too_small);
-    write_f32("layers.0.hc_ffn_fn", &nine_digits);
-    free(load("layers.0.attn.wq_a.weight", &columns, &size));
-    free(load("layers.0.hc_ffn_fn", &wide, &bytes));
-    char fp8[256], f32[256];
-    int64_t row = size / columns > 32 ? 63 : 31, column = columns > 32 ? 63 : 31;
-    if (row >= size / columns) row = size / columns - 1;
-    if (column >= columns) column = columns - 1;
-    (void)snprintf(fp8, sizeof fp8, "blk.0.attn_q_a.weight stays f32: row %lld, column %lld is no bf16 number",
-                   (long long)row, (long long)column);
-    (void)snprintf(f32, sizeof f32, "blk.0.hc_ffn_fn.weight stays f32: row %lld, column %lld is no bf16 number",
-                   (long long)(bytes / 4 / wide - 1), (long long)(wide - 1));
+    plumb__text192 fp8, f32;
+    write_fp8(&too_small, &fp8);
+    write_f32("layers.0.hc_ffn_fn", &nine_digits, &f32);
+    fp8 = plumb__format("blk.0.attn_q_a.weight stays f32: %.60s is no bf16 number", fp8.s);
+    f32 = plumb__format("blk.0.hc_ffn_fn.weight stays f32: %.60s is no bf16 number", f32.s);
     for (int packing = 0; packing < 2; packing++) {
         lines told = {.count = 0};
         const plumb_convert_options options = {.dense = PLUMB_DENSE_BF16, .force = true, .jobs = 2,
@@ -231,11 +236,26 @@ static void declined_is_told(void) {
         } else {
             converted_must(plumb__convert(FOLDER, target, &options, &result, &err), &err, target);
         }
-        T_CHECK(is_told(&told, fp8) && is_told(&told, f32), "%d: %s, %s", told.count, fp8, f32);
+        T_CHECK(is_told(&told, fp8.s) && is_told(&told, f32.s), "%d: %s, %s", told.count, fp8.s, f32.s);
         T_CHECK(result.matrices[PLUMB_DENSE_F32] == told.count, "%d lines, %lld matrices",
                 told.count, (long long)result.matrices[PLUMB_DENSE_F32]);
     }
     converted_remove(PLACE, "told");
+}
+
+/* A source that has changed into what the file's form cannot hold is another source. */
+static void another_source(void) {
+    static const struct fp8_case changed = {"layers.2.attn.wq_b", NULL, 0, 0x01, 0, 0};
+    copy_tiny();
+    converted c = converted_make_from(PLACE, "other", FOLDER, FLAVOUR_BF16);
+    plumb_error err = {0};
+    plumb__text192 place;
+    write_fp8(&changed, &place);
+    plumb_status status = converted_audit(c.path, FOLDER, 1, false, &err);
+    T_CHECK(status == PLUMB_ERROR_VALUE && strcmp(err.field, "layers.2.attn.wq_b.weight") == 0 &&
+                strstr(err.found, place.s) && strcmp(err.file, FOLDER) == 0,
+            "%s: %s: %s, not %s", err.file, err.field, err.found, place.s);
+    converted_remove(PLACE, "other");
 }
 
 /* ---- No numbers ------------------------------------------------------------------------------------- */
@@ -267,15 +287,14 @@ static void check_refused(const struct nan_case *c, plumb_dense dense, int64_t c
     const plumb_convert_options options = {.dense = dense, .jobs = 2};
     plumb_convert_result result;
     plumb_error err = {0};
-    char place[96], bits[16], line[1024] = "converted";
+    char bits[16], line[1024] = "converted";
+    plumb__text192 place = place_of(c->element, columns);
     plumb_status status = plumb__convert(FOLDER, target, &options, &result, &err);
     if (status != PLUMB_OK) plumb_error_line(&err, line, sizeof line);
     (void)snprintf(bits, sizeof bits, "0x%0*X", (int)(2 * c->width), c->bits);
-    (void)snprintf(place, sizeof place, "in row %lld, column %lld", (long long)(c->element / columns),
-                   (long long)(c->element % columns));
     T_CHECK(status == PLUMB_ERROR_VALUE && strcmp(err.field, c->tensor) == 0 &&
-                strstr(err.found, bits) && strstr(err.found, place) && strstr(err.file, FOLDER),
-            "%s %s, --dense %s: %s", c->tensor, place, plumb__dense_name((int)dense), line);
+                strstr(err.found, bits) && strstr(err.found, place.s) && strstr(err.file, FOLDER),
+            "%s %s, --dense %s: %s", c->tensor, place.s, plumb__dense_name((int)dense), line);
     T_CHECK(!exists(target), "%s: a file under the name", c->tensor);
     (void)unlink(BUILD_DIR "/" PLACE "/refused.gguf.part");
     (void)unlink(target);
@@ -299,4 +318,5 @@ static void no_numbers(void) {
 }
 
 T_MAIN({"exact_or_declined", exact_or_declined}, {"declined_is_told", declined_is_told},
+       {"another_source", another_source},
        {"no_numbers", no_numbers})
