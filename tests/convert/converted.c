@@ -73,7 +73,7 @@ uint64_t converted_random(uint64_t *state) {
     return *state * 2685821657736338717u;
 }
 
-/* ---- Released bytes ----------------------------------------------------------------------------- */
+/* ---- Released bytes -------------------------------------------------------------------------- */
 
 static bool same_kind(const plumb_tensor *a, const plumb_tensor *b) {
     return strcmp(a->name, b->name) == 0 && a->dtype == b->dtype && a->rank == b->rank &&

@@ -26,7 +26,8 @@ damaged_file damaged_file_open(const char *place, flavour f) {
     d.size = status.st_size;
     d.bytes = malloc((size_t)d.size);
     must(d.bytes != NULL, "memory");
-    converted_must(plumb__file_read_at(d.fd, d.made.path, "all", 0, d.size, d.bytes, &err), &err, "read");
+    converted_must(plumb__file_read_at(d.fd, d.made.path, "all", 0, d.size, d.bytes, &err), &err,
+                   "read");
     converted_must(plumb__gguf_read(d.fd, d.size, d.made.path, &d.gguf, &err), &err, d.made.path);
     return d;
 }

@@ -18,7 +18,7 @@ static part part_of(const damaged_file *d, int64_t at) {
     return !t ? HEADER_PADDING : at < t->offset + t->bytes ? PAYLOAD : PADDING;
 }
 
-/* ---- What a report may say -------------------------------------------------------------------- */
+/* ---- What a report may say ------------------------------------------------------------------- */
 
 /* Either the element, or the range of a digest: one part of the tensor. */
 static bool tells_payload(const damaged_file *d, int64_t at, const plumb_error *err) {
@@ -63,8 +63,8 @@ static bool tells_header(const damaged_file *d, int64_t at, const plumb_error *e
     if (strcmp(err->field, "header") == 0 && sscanf(err->found, "bytes to %lld", &end) == 1) {
         bool in_digest = digest && sscanf(digest, "offset %lld", &place) == 1 && at >= place &&
                          at < place + 8;
-        return err->status == PLUMB_ERROR_VALUE &&
-               (in_digest || (err->offset <= at && at < end && end <= err->offset + PLUMB_HEADER_BLOCK));
+        bool in_block = err->offset <= at && at < end && end <= err->offset + PLUMB_HEADER_BLOCK;
+        return err->status == PLUMB_ERROR_VALUE && (in_digest || in_block);
     }
     int64_t begin = entry_of(d, at, &key);
     if (err->offset < 0) return *key && strcmp(err->field, key) == 0;
@@ -87,7 +87,7 @@ static void check_report(const damaged_file *d, int64_t at, int bit, plumb_statu
             "%s: byte %lld, bit %d: %s", d->made.path, (long long)at, bit, line);
 }
 
-/* ---- Flips ------------------------------------------------------------------------------------ */
+/* ---- Flips ----------------------------------------------------------------------------------- */
 
 static int64_t below(uint64_t *random, int64_t n) {
     return (int64_t)(converted_random(random) % (uint64_t)n);
@@ -146,7 +146,7 @@ static void flips_of_structure(void) {
     damaged_file_close(&d);
 }
 
-/* ---- Ends --------------------------------------------------------------------------------------- */
+/* ---- Ends ------------------------------------------------------------------------------------ */
 
 static void check_cut(const damaged_file *d, int64_t size) {
     plumb_error err;
@@ -182,7 +182,7 @@ static void truncations(void) {
     damaged_file_close(&d);
 }
 
-/* ---- Samples ------------------------------------------------------------------------------------ */
+/* ---- Samples --------------------------------------------------------------------------------- */
 
 /* What a sample does not read, it does not see; the whole audit does. */
 static void outside_the_sample(void) {

@@ -9,10 +9,11 @@
 
 #define PLACE "differences"
 
-/* ---- What should be said -------------------------------------------------------------------------- */
+/* ---- What should be said --------------------------------------------------------------------- */
 
 typedef enum element {
-    F32_VALUE, BF16_VALUE, FP8_CODE, FP8_SCALE, FP4_CODES, FP4_SCALE, ROW_CODE, ROW_SCALE, ELEMENTS
+    F32_VALUE, BF16_VALUE, FP8_CODE, FP8_SCALE, FP4_CODES, FP4_SCALE, ROW_CODE, ROW_SCALE,
+    ELEMENTS
 } element;
 
 static const char *const element_names[ELEMENTS] = {
@@ -45,7 +46,9 @@ static double binary32(uint32_t bits) {
     return value;
 }
 
-static bool is_named(const plumb_gguf_tensor *t, const char *part) { return strstr(t->name, part) != NULL; }
+static bool is_named(const plumb_gguf_tensor *t, const char *part) {
+    return strstr(t->name, part) != NULL;
+}
 
 static element element_at(const plumb_gguf_tensor *t, int64_t at) {
     int64_t inside = at - t->offset, dim = t->shape[0] / 33 * 32;
@@ -105,7 +108,7 @@ static const char *expected_ending(element e) {
     return e == FP8_SCALE || e == FP4_SCALE || e == ROW_SCALE ? ".scale" : "";
 }
 
-/* ---- What is said --------------------------------------------------------------------------------- */
+/* ---- What is said ---------------------------------------------------------------------------- */
 
 static bool take_text(const char *text, element e, shown *s) {
     *s = (shown){{0, 0}, 0, 0, {0, 0}};
@@ -160,7 +163,7 @@ static void check_flip(damaged_file *d, int64_t at, int bit) {
             "%s of %s, byte %lld, bit %d: %s", element_names[e], t->name, (long long)at, bit, line);
 }
 
-/* ---- Flips ------------------------------------------------------------------------------------------ */
+/* ---- Flips ----------------------------------------------------------------------------------- */
 
 /* A byte of such an element, or -1 when this flavour has none. */
 static int64_t draw(const damaged_file *d, element wanted, uint64_t *random) {

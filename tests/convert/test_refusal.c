@@ -16,8 +16,9 @@
 #define FOLDER BUILD_DIR "/" PLACE "/source"
 
 enum { TILE = 32 };
+enum { F32 = PLUMB_GGML_F32, BF16 = PLUMB_GGML_BF16, I8 = PLUMB_GGML_I8 }; /* as stored */
 
-/* ---- Other sources ----------------------------------------------------------------------------- */
+/* ---- Other sources --------------------------------------------------------------------------- */
 
 static void copy_tiny(void) {
     char tiny[512];
@@ -68,32 +69,32 @@ static plumb__text192 place_of(int64_t element, int64_t columns) {
                          (long long)(element % columns));
 }
 
-/* ---- FP8 ------------------------------------------------------------------------------------------ */
+/* ---- FP8 ------------------------------------------------------------------------------------- */
 
-/* One tile with an extreme scale, zeros but for one code.  Smallest bfloat16: 2^-133; largest: 255 * 2^120,
- * and float32 goes no further but in digits. */
+/* One tile with an extreme scale, zeros but for one code.  The smallest bfloat16 is 2^-133, the largest
+ * 255 * 2^120; float32 begins lower and goes no further. */
 static const struct fp8_case {
     const char *matrix, *stored;
     uint8_t scale, code;
     int f32, bf16; /* ggml types in files made with --dense f32 and bf16 */
 } fp8_cases[] = {
-    {"layers.0.attn.wq_a", "blk.0.attn_q_a", 0, 0x01, PLUMB_GGML_F32, PLUMB_GGML_F32},   /* 2^-136 */
-    {"layers.0.attn.wq_b", "blk.0.attn_q_b", 0, 0x08, PLUMB_GGML_F32, PLUMB_GGML_BF16},  /* 2^-133 */
-    {"layers.0.attn.wkv", "blk.0.attn_kv", 0, 0x89, PLUMB_GGML_F32, PLUMB_GGML_F32},     /* -9 * 2^-136 */
-    {"layers.0.attn.wo_a", "blk.0.attn_output_a", 0, 0x80, PLUMB_GGML_F32, PLUMB_GGML_BF16}, /* -0 */
-    {"layers.0.attn.wo_b", "blk.0.attn_output_b", 1, 0x82, PLUMB_GGML_F32, PLUMB_GGML_F32},  /* -2^-134 */
-    {"layers.1.attn.wq_a", "blk.1.attn_q_a", 1, 0x04, PLUMB_GGML_F32, PLUMB_GGML_BF16},  /* 2^-133 */
-    {"layers.1.attn.wq_b", "blk.1.attn_q_b", 2, 0x01, PLUMB_GGML_F32, PLUMB_GGML_F32},   /* 2^-134 */
-    {"layers.1.attn.wkv", "blk.1.attn_kv", 2, 0x02, PLUMB_GGML_F32, PLUMB_GGML_BF16},    /* 2^-133 */
-    {"layers.1.attn.wo_a", "blk.1.attn_output_a", 3, 0x81, PLUMB_GGML_F32, PLUMB_GGML_BF16}, /* -2^-133 */
-    {"layers.1.attn.wo_b", "blk.1.attn_output_b", 2, 0x03, PLUMB_GGML_F32, PLUMB_GGML_F32},  /* 3 * 2^-134 */
-    {"layers.2.attn.wq_a", "blk.2.attn_q_a", 246, 0x7E, PLUMB_GGML_F32, PLUMB_GGML_BF16}, /* 1.75 * 2^127 */
-    {"layers.2.attn.wq_b", "blk.2.attn_q_b", 247, 0x7E, PLUMB_GGML_I8, PLUMB_GGML_I8},    /* 1.75 * 2^128 */
-    {"layers.2.attn.wkv", "blk.2.attn_kv", 247, 0xF7, PLUMB_GGML_F32, PLUMB_GGML_BF16},   /* -1.875 * 2^127 */
-    {"layers.2.attn.wo_a", "blk.2.attn_output_a", 247, 0xF8, PLUMB_GGML_I8, PLUMB_GGML_I8}, /* -2^128 */
-    {"layers.2.attn.wo_b", "blk.2.attn_output_b", 254, 0x38, PLUMB_GGML_F32, PLUMB_GGML_BF16}, /* 2^127 */
-    {"layers.3.attn.wq_a", "blk.3.attn_q_a", 254, 0x40, PLUMB_GGML_I8, PLUMB_GGML_I8},    /* 2^128 */
-    {"layers.3.attn.wq_b", "blk.3.attn_q_b", 127, 0x7E, PLUMB_GGML_F32, PLUMB_GGML_BF16},
+    {"layers.0.attn.wq_a", "blk.0.attn_q_a", 0, 0x01, F32, F32},        /* 2^-136 */
+    {"layers.0.attn.wq_b", "blk.0.attn_q_b", 0, 0x08, F32, BF16},       /* 2^-133 */
+    {"layers.0.attn.wkv", "blk.0.attn_kv", 0, 0x89, F32, F32},          /* -9 * 2^-136 */
+    {"layers.0.attn.wo_a", "blk.0.attn_output_a", 0, 0x80, F32, BF16},  /* -0 */
+    {"layers.0.attn.wo_b", "blk.0.attn_output_b", 1, 0x82, F32, F32},   /* -2^-134 */
+    {"layers.1.attn.wq_a", "blk.1.attn_q_a", 1, 0x04, F32, BF16},       /* 2^-133 */
+    {"layers.1.attn.wq_b", "blk.1.attn_q_b", 2, 0x01, F32, F32},        /* 2^-134 */
+    {"layers.1.attn.wkv", "blk.1.attn_kv", 2, 0x02, F32, BF16},         /* 2^-133 */
+    {"layers.1.attn.wo_a", "blk.1.attn_output_a", 3, 0x81, F32, BF16},  /* -2^-133 */
+    {"layers.1.attn.wo_b", "blk.1.attn_output_b", 2, 0x03, F32, F32},   /* 3 * 2^-134 */
+    {"layers.2.attn.wq_a", "blk.2.attn_q_a", 246, 0x7E, F32, BF16},     /* 1.75 * 2^127 */
+    {"layers.2.attn.wq_b", "blk.2.attn_q_b", 247, 0x7E, I8, I8},        /* 1.75 * 2^128 */
+    {"layers.2.attn.wkv", "blk.2.attn_kv", 247, 0xF7, F32, BF16},       /* -1.875 * 2^127 */
+    {"layers.2.attn.wo_a", "blk.2.attn_output_a", 247, 0xF8, I8, I8},   /* -2^128 */
+    {"layers.2.attn.wo_b", "blk.2.attn_output_b", 254, 0x38, F32, BF16},/* 2^127 */
+    {"layers.3.attn.wq_a", "blk.3.attn_q_a", 254, 0x40, I8, I8},        /* 2^128 */
+    {"layers.3.attn.wq_b", "blk.3.attn_q_b", 127, 0x7E, F32, BF16},
 };
 enum { FP8_CASES = sizeof fp8_cases / sizeof fp8_cases[0] };
 
@@ -121,7 +122,7 @@ static void write_fp8(const struct fp8_case *c, plumb__text192 *place) {
     if (place) *place = place_of(row * columns + column, columns);
 }
 
-/* ---- Float32 --------------------------------------------------------------------------------------- */
+/* ---- Float32 --------------------------------------------------------------------------------- */
 
 /* A matrix whose values are all bfloat16 but, perhaps, the last one. */
 static const struct f32_case {
@@ -129,14 +130,14 @@ static const struct f32_case {
     uint32_t last;
     int bf16; /* ggml type; with --dense f32 it is F32 */
 } f32_cases[] = {
-    {"layers.0.hc_attn_fn", "blk.0.hc_attn_fn", 0x3F810000, PLUMB_GGML_BF16}, /* eight digits */
-    {"layers.0.hc_ffn_fn", "blk.0.hc_ffn_fn", 0x3F808000, PLUMB_GGML_F32},    /* nine */
-    {"layers.1.hc_attn_fn", "blk.1.hc_attn_fn", 0x80000000, PLUMB_GGML_BF16}, /* -0 */
-    {"layers.1.hc_ffn_fn", "blk.1.hc_ffn_fn", 0x00010000, PLUMB_GGML_BF16},   /* subnormal 2^-133 */
-    {"layers.2.hc_attn_fn", "blk.2.hc_attn_fn", 0x00000001, PLUMB_GGML_F32},  /* 2^-149 */
-    {"layers.2.hc_ffn_fn", "blk.2.hc_ffn_fn", 0x80018000, PLUMB_GGML_F32},    /* subnormal, one digit more */
-    {"layers.3.hc_attn_fn", "blk.3.hc_attn_fn", 0x7F7F0000, PLUMB_GGML_BF16}, /* the largest bfloat16 */
-    {"layers.3.hc_ffn_fn", "blk.3.hc_ffn_fn", 0xFF7FFFFF, PLUMB_GGML_F32},    /* the largest float32 */
+    {"layers.0.hc_attn_fn", "blk.0.hc_attn_fn", 0x3F810000, BF16},      /* eight digits */
+    {"layers.0.hc_ffn_fn", "blk.0.hc_ffn_fn", 0x3F808000, F32},         /* nine */
+    {"layers.1.hc_attn_fn", "blk.1.hc_attn_fn", 0x80000000, BF16},      /* -0 */
+    {"layers.1.hc_ffn_fn", "blk.1.hc_ffn_fn", 0x00010000, BF16},        /* subnormal 2^-133 */
+    {"layers.2.hc_attn_fn", "blk.2.hc_attn_fn", 0x00000001, F32},       /* 2^-149 */
+    {"layers.2.hc_ffn_fn", "blk.2.hc_ffn_fn", 0x80018000, F32},         /* subnormal, one digit more */
+    {"layers.3.hc_attn_fn", "blk.3.hc_attn_fn", 0x7F7F0000, BF16},      /* the largest bfloat16 */
+    {"layers.3.hc_ffn_fn", "blk.3.hc_ffn_fn", 0xFF7FFFFF, F32},         /* the largest float32 */
 };
 enum { F32_CASES = sizeof f32_cases / sizeof f32_cases[0] };
 
@@ -150,7 +151,7 @@ static void write_f32(const char *name, const uint32_t *last, plumb__text192 *pl
     if (place) *place = place_of(size / 4 - 1, columns);
 }
 
-/* ---- Exact or declined --------------------------------------------------------------------------- */
+/* ---- Exact or declined ----------------------------------------------------------------------- */
 
 static int type_of(const plumb_checkpoint *file, const char *stem) {
     char name[96];
@@ -172,9 +173,9 @@ static void check_types(const char *path, bool bf16) {
     for (int i = 0; i < F32_CASES; i++) {
         const struct f32_case *c = &f32_cases[i];
         int type = type_of(file, c->stored);
-        T_CHECK(type == (bf16 ? c->bf16 : PLUMB_GGML_F32), "%s: %08X: type %d", path, c->last, type);
+        T_CHECK(type == (bf16 ? c->bf16 : F32), "%s: %08X: type %d", path, c->last, type);
     }
-    T_CHECK(type_of(file, "blk.0.hc_attn_base") == PLUMB_GGML_F32, "vectors stay as they are");
+    T_CHECK(type_of(file, "blk.0.hc_attn_base") == F32, "vectors stay as they are");
     plumb__checkpoint_close(file);
 }
 
@@ -194,7 +195,7 @@ static void exact_or_declined(void) {
     converted_remove(PLACE, "edges");
 }
 
-/* ---- Told ------------------------------------------------------------------------------------------- */
+/* ---- Told ------------------------------------------------------------------------------------ */
 
 typedef struct lines {
     char text[64][256];
@@ -258,7 +259,7 @@ static void another_source(void) {
     converted_remove(PLACE, "other");
 }
 
-/* ---- No numbers ------------------------------------------------------------------------------------- */
+/* ---- No numbers ------------------------------------------------------------------------------ */
 
 static const struct nan_case {
     const char *tensor;

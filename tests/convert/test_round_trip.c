@@ -35,7 +35,7 @@ static void tiny(void) { round_trip("tiny", true); }
 static void deep40(void) { round_trip("deep40", false); }
 static void demo(void) { round_trip("demo", false); }
 
-/* ---- One file, however it is made --------------------------------------------------------------- */
+/* ---- One file, however it is made ------------------------------------------------------------ */
 
 static bool same_files(const char *a, const char *b) {
     FILE *one = fopen(a, "rb"), *other = fopen(b, "rb");
