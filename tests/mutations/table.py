@@ -1291,6 +1291,15 @@ MUTATIONS = [
     one("source_values_unchecked", "src/convert/source_reader.c",
         "return plumb__checkpoint_check_values(reader->checkpoint, tensor, begin, size, *bytes, err);",
         "return status;", "test_refusal", "a NaN code is refused, not copied"),
+    Mutation(
+        "form_before_the_release", "src/convert/convert.c",
+        [("    if (status == PLUMB_OK) status = plumb__revision_write(writer, c->source, err);\n"
+          "    /* Last", "    /* Last"),
+         ("(int64_t)strlen(dense));\n    return status;",
+          "(int64_t)strlen(dense));\n"
+          "    if (status == PLUMB_OK) status = plumb__revision_write(writer, c->source, err);\n"
+          "    return status;")],
+        ["test_round_trip"], "a packed file is the one of --dense bf16"),
 
     # ---- Converted files: audits ------------------------------------------------------------------
     one("padding_half_checked", "src/convert/audit.c", "if (bytes[i] != 0)", "if (bytes[i] > 0x7F)",
