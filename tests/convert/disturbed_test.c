@@ -295,18 +295,26 @@ static void name_taken_meanwhile(void) {
 
 static void finish_other_run(void) { must(rename(PART, TARGET) == 0, PART); }
 
+static void finish_and_begin_another(void) {
+    finish_other_run();
+    FILE *file = fopen(PART, "wb");
+    must(file && fclose(file) == 0, PART);
+}
+
 /* The part that was opened gets its name before it is locked: nobody may write into it any more. */
 static void other_run_ends(void) {
     content wanted = reference(&converting);
     const plumb_convert_options replacing = {.jobs = 2, .force = true};
-    for (int force = 0; force < 2; force++) {
+    for (int i = 0; i < 4; i++) {
+        bool force = i % 2 == 1;
         FILE *file = fopen(PART, "wb");
         must(file && fwrite(wanted.bytes, 1, wanted.size, file) == wanted.size, PART);
         must(fclose(file) == 0, PART);
         struct stat was, now;
         must(stat(PART, &was) == 0, PART);
         plumb_error err = {0};
-        faulty_flock = (faulty_call){.disturbed = 1, .before = finish_other_run};
+        faulty_flock = (faulty_call){.disturbed = 1,
+                                     .before = i < 2 ? finish_other_run : finish_and_begin_another};
         plumb_status status = make(&converting, force ? &replacing : &usual, &err);
         T_CHECK(status == (force ? PLUMB_OK : PLUMB_ERROR_ARGUMENT), "status %d: %s", status, err.found);
         T_CHECK(faulty_flock.calls == 2, "%d locks", faulty_flock.calls);

@@ -123,4 +123,4 @@ def test_pack(plumb, steps, checkpoints, folder):
 
 
 if __name__ == "__main__":
-    main([test_convert, test_pack], sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    main([test_convert, test_pack], sys.argv[1], sys.argv[2], Path(sys.argv[3]).resolve())

@@ -170,4 +170,4 @@ def test_folders_that_take_nothing(plumb, _, checkpoints, folder):
 
 if __name__ == "__main__":
     main([test for name, test in list(globals().items()) if name.startswith("test_")],
-         sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+         sys.argv[1], sys.argv[2], Path(sys.argv[3]).resolve())

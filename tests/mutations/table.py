@@ -1335,8 +1335,10 @@ MUTATIONS = [
         "(code & 0x7F) > 0x7F ? NAN", "test_differences", "0x7F is no number"),
 
     # ---- Parts of files -----------------------------------------------------------------------
-    one("finished_file_is_locked", PART, "named.st_ino == there->st_ino", "named.st_ino != 0",
-        "disturbed_test", "a part may get its name between open and lock"),
+    one("finished_file_is_locked", PART,
+        "lstat(part->path, &named) == 0 &&\n"
+        "            named.st_ino == there->st_ino && named.st_dev == there->st_dev)",
+        "(named = *there, true))", "disturbed_test", "a part may get its name between open and lock"),
     one("second_name_is_emptied", PART, "if (there->st_nlink < 2)", "if (there->st_nlink < 20)",
         "convert_resumed", "killed while it gave the name, a run leaves two names of one file"),
     one("fsync_vouches_again", PART, "if (!part->lost && fsync(part->fd) == 0)",
@@ -1373,7 +1375,7 @@ MUTATIONS = [
         "stat(part, &there) == 0 && part[0] == 0", "convert_refusals",
         "packed once more a file looks like a finished part, which begins anew"),
     one("links_are_not_followed", "src/convert/new_file.c", "entry->d_name, &found, 0)",
-        "entry->d_name, &found, AT_SYMLINK_NOFOLLOW)", "convert_refusals",
+        "entry->d_name, &found, 0x100)", "convert_refusals",
         "caches of models are folders of links"),
     one("part_opens_as_nothing", GGUF_PARSE,
         "memcmp(magic, PLUMB_GGUF_PART_MARK, strlen(PLUMB_GGUF_MAGIC)) == 0", "magic[0] == 0",
