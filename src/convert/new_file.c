@@ -146,14 +146,17 @@ static void fill_result(const plumb_new_file *n, plumb_convert_result *result) {
 plumb_status plumb__new_file_make(plumb_new_file *n, const char *target, XXH128_hash_t origin,
                                   int64_t holes, const plumb_new_file_work *work,
                                   plumb_convert_result *result, plumb_error *err) {
-    bool resumed, names = !n->options->no_audit;
+    bool replaced, names = !n->options->no_audit;
     plumb_shard_file written;
     n->jobs = plumb__jobs_threads(n->options->jobs);
     const plumb_part_work part = {.origin = origin, .holes = holes,
                                   .note_bytes = n->options->note_bytes, .force = n->options->force};
     plumb_status status =
-        plumb__part_file_open(target, &part, &n->header, &n->part, &resumed, err);
+        plumb__part_file_open(target, &part, &n->header, &n->part, &replaced, err);
     if (status != PLUMB_OK) return status;
+    if (replaced && n->options->log)
+        n->options->log(n->options->log_user, PLUMB_LOG_INFO,
+                        "the part that was there is of no use for this work: begun anew");
     status = write_payloads(n, work, result, err);
     if (status == PLUMB_OK) status = plumb__part_file_seal(&n->part, &written, err);
     if (status == PLUMB_OK && names) status = check_written(n, work, &written, err);

@@ -79,11 +79,6 @@ static plumb_status write_at(const plumb_part_file *part, const void *bytes, int
     return PLUMB_OK;
 }
 
-static plumb_status write_stored_digests(const plumb_part_file *part, plumb_error *err) {
-    const plumb_converted_header *h = part->header;
-    return write_at(part, h->bytes + h->stored_at, 16 * h->stored, h->stored_at, err);
-}
-
 /* A write that failed behind the caller's back is told of once; no later fsync can vouch for it. */
 static plumb_status sync_file(plumb_part_file *part, plumb_error *err) {
     if (!part->lost && fsync(part->fd) == 0) return PLUMB_OK;
@@ -100,7 +95,7 @@ static plumb_status sync_payloads(plumb_part_file *part, plumb_error *err) {
     if (status == PLUMB_OK) status = sync_file(part, err);
     if (status != PLUMB_OK) return status;
     part->unsynced = 0;
-    return write_stored_digests(part, err);
+    return write_at(part, h->bytes + h->stored_at, 16 * h->stored, h->stored_at, err);
 }
 
 plumb_status plumb__part_file_sync(plumb_part_file *part, plumb_error *err) {
@@ -121,11 +116,11 @@ plumb_status plumb__part_file_note(plumb_part_file *part, int64_t tensor, XXH128
     return status;
 }
 
+/* As a part of something else it is emptied: where zeros belong, going on would leave what is there. */
 void plumb__part_file_distrust(plumb_part_file *part) {
-    plumb_converted_header *h = part->header;
+    static const uint8_t no_origin[HEAD_BYTES - MARK_BYTES];
     plumb_error ignored; /* there is a fault to tell already */
-    memset(h->bytes + h->stored_at, 0, (size_t)(16 * h->stored));
-    (void)!write_stored_digests(part, &ignored);
+    (void)!write_at(part, no_origin, sizeof no_origin, MARK_BYTES, &ignored);
 }
 
 void plumb__part_file_note_source(plumb_part_file *part, int64_t tensor, XXH128_hash_t digest) {
@@ -289,7 +284,7 @@ static plumb_status leave_finished(plumb_part_file *part, struct stat *there, pl
     return open_locked(part, there, err);
 }
 
-static plumb_status open_part(plumb_part_file *part, int64_t holes, bool *resumed,
+static plumb_status open_part(plumb_part_file *part, int64_t holes, bool *replaced,
                               plumb_error *err) {
     struct stat there;
     kinship kin = NOTHING;
@@ -302,14 +297,14 @@ static plumb_status open_part(plumb_part_file *part, int64_t holes, bool *resume
         if (there.st_size == 0) (void)unlink(part->path); /* made just now */
         return status;
     }
-    *resumed = kin == SAME_WORK;
-    if (!*resumed) status = begin_anew(part, err);
+    *replaced = kin == OTHER_WORK;
+    if (kin != SAME_WORK) status = begin_anew(part, err);
     return status == PLUMB_OK ? open_payloads(part, err) : status;
 }
 
 plumb_status plumb__part_file_open(const char *path, const plumb_part_work *work,
                                    plumb_converted_header *header, plumb_part_file *part,
-                                   bool *resumed, plumb_error *err) {
+                                   bool *replaced, plumb_error *err) {
     *part = (plumb_part_file){.fd = -1, .payload_fd = -1, .header = header,
                               .origin = work->origin, .force = work->force,
                               .note_bytes = work->note_bytes > 0 ? work->note_bytes : note_bytes};
@@ -319,7 +314,7 @@ plumb_status plumb__part_file_open(const char *path, const plumb_part_work *work
     plumb_status status = part->final && part->path
                               ? plumb__part_file_check(path, work->force, err)
                               : plumb__fail_memory(err, "path", strlen(path));
-    if (status == PLUMB_OK) status = open_part(part, work->holes, resumed, err);
+    if (status == PLUMB_OK) status = open_part(part, work->holes, replaced, err);
     if (status != PLUMB_OK) plumb__part_file_close(part);
     return status;
 }

@@ -38,11 +38,11 @@ char *plumb__part_file_path(const char *path);
 /* May `path` be written?  Not when it is something else than a file, or exists (unless force). */
 PLUMB_MUST_CHECK plumb_status plumb__part_file_check(const char *path, bool force, plumb_error *err);
 /* Creates PATH.part or, when it was made from the same origin with the same header, takes over the
- * digests it has: *resumed.  A part of anything else begins anew; a file that is no part is refused.
+ * digests it has.  A part of anything else begins anew: *replaced; a file that is no part is refused.
  * The header is kept and must outlive it. */
 PLUMB_MUST_CHECK plumb_status plumb__part_file_open(const char *path, const plumb_part_work *work,
                                                     plumb_converted_header *header,
-                                                    plumb_part_file *part, bool *resumed,
+                                                    plumb_part_file *part, bool *replaced,
                                                     plumb_error *err);
 /* Notes a finished payload.  Thread-safe, as is plumb__part_file_note_source. */
 PLUMB_MUST_CHECK plumb_status plumb__part_file_note(plumb_part_file *part, int64_t tensor,
@@ -52,7 +52,7 @@ PLUMB_MUST_CHECK plumb_status plumb__part_file_note(plumb_part_file *part, int64
 void plumb__part_file_note_source(plumb_part_file *part, int64_t tensor, XXH128_hash_t digest);
 /* What is written so far reaches the disk and is noted there. */
 PLUMB_MUST_CHECK plumb_status plumb__part_file_sync(plumb_part_file *part, plumb_error *err);
-/* What was read back is not what was written: no run will take over any of it. */
+/* What was read back is not what was written: the next run begins anew. */
 void plumb__part_file_distrust(plumb_part_file *part);
 /* All payloads are there: writes the sealed header (not yet the first bytes) and fills *shard, for
  * reading everything back; valid until the part is closed. */

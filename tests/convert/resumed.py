@@ -3,12 +3,14 @@
 
 STEPS makes a part that has everything but the check and the name.  From it any state can be made that a
 run leaves when it is killed: a payload without its digest is zeros, or begun."""
+import json
 import math
 import os
 import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -55,8 +57,10 @@ class Begun:
         check(not self.part.exists(), "the part is gone")
         return done.stderr
 
-    def anew(self, *options):
-        check("written before" not in self.go_on(*options), "it begins anew")
+    def anew(self, *options, there=True):
+        said = self.go_on(*options)
+        check("written before" not in said, f"it begins anew: {said}")
+        check(("of no use for this work: begun anew" in said) == there, f"and says so: {said}")
 
 
 def payloads(path):
@@ -119,17 +123,34 @@ def test_some_payloads_are_there(*about):
     check(told(places[::3]) in said, f"{told(places[::3])}: {said}")
 
 
+def zero_tensor(shard, name):
+    with open(shard, "r+b") as f:
+        size, = struct.unpack("<Q", f.read(8))
+        begin, end = json.loads(f.read(size))[name]["data_offsets"]
+        f.seek(8 + size + begin)
+        f.write(bytes(end - begin))
+
+
 def test_damaged_part(*about):
     """Found before it gets the name; and the next run takes nothing of it over."""
     for command in "convert", "pack":
         folder = about[-1] / command
         folder.mkdir()
+        shutil.copytree(about[2] / "tiny", folder / "source")
+        zero_tensor(folder / "source" / "model-00002-of-00004.safetensors",
+                    "layers.0.attn.kv_norm.weight")
         begun = Begun(*about[:-1], folder, command)
-        begin, _, _ = payloads(begun.target.with_name("reference"))[5]
-        begun.rewrite(begin, bytes([begun.bytes[begin] ^ 4]))
-        refuse(begun.plumb, command, "-q", begun.source, begun.target, says=[begun.part, "expected"])
-        check(not begun.target.exists(), "no file under the final name")
-        begun.anew()
+        whole, places = begun.part.read_bytes(), payloads(begun.target.with_name("reference"))
+        zeros = [begin for begin, size, _ in places if not any(begun.bytes[begin:begin + size])]
+        check(zeros, "a payload of zeros, which is not written but left out")
+        for at in places[5][0], zeros[0]:
+            begun.part.write_bytes(whole)
+            begun.rewrite(at, bytes([begun.bytes[at] ^ 4]))
+            refuse(begun.plumb, command, "-q", begun.source, begun.target,
+                   says=[begun.part, "expected"])
+            check(not begun.target.exists(), "no file under the final name")
+            begun.anew()
+            begun.target.unlink()
 
 
 def test_part_of_something_else(*about):
@@ -146,7 +167,7 @@ def test_part_of_something_else(*about):
     for change in (other_header, other_origin, shorter, longer, head_only, half_a_header, empty, gone):
         begun.part.write_bytes(whole)
         change(begun)
-        begun.anew()
+        begun.anew(there=change not in (empty, gone))
         begun.target.unlink()
     begun.part.write_bytes(whole)
     check("written before" in begun.go_on(), "without a change it goes on")

@@ -1363,6 +1363,11 @@ MUTATIONS = [
     one("damage_is_taken_over", "src/convert/new_file.c",
         "    if (status == PLUMB_ERROR_VALUE) plumb__part_file_distrust(&n->part);\n", "",
         "convert_resumed", "a part that was found bad would be found bad for ever"),
+    one("damage_in_zeros_stays", PART,
+        "(void)!write_at(part, no_origin, sizeof no_origin, MARK_BYTES, &ignored);",
+        "(void)no_origin;\n    memset(part->header->bytes + part->header->stored_at, 0,\n"
+        "           (size_t)(16 * part->header->stored));\n    (void)!sync_payloads(part, &ignored);",
+        "convert_resumed", "zeros are not written: what stands there has to go"),
     one("nothing_noted_at_the_end", "src/convert/new_file.c",
         "    if (status != PLUMB_OK) (void)!plumb__part_file_sync(&n->part, &ignored);\n",
         "    (void)ignored;\n", "disturbed_test", "an interruption loses up to 256 MiB otherwise"),
