@@ -1,6 +1,6 @@
-/* Every payload is read once, past the page cache.  Its bytes are hashed as stored; decoded, the
- * released bytes of every part are hashed too, so that a mistake of the conversion would show as well
- * as one of the disk. */
+/* Every payload is read once, past the page cache, the next piece while one is looked at.  Its bytes
+ * are hashed as stored; decoded, the released bytes of every part are hashed too, so that a mistake of
+ * the conversion would show as well as one of the disk. */
 #include "convert/audit.h"
 
 #include "base/alloc.h"
@@ -159,6 +159,16 @@ static plumb_status check_part(const audit_run *run, auditor *a, const plumb_sto
     return fail_digest(run, scales->name, offset, bytes, found, expected, err);
 }
 
+/* Parts follow each other, so what is read next lies behind the piece. */
+static plumb_status read_next_ahead(auditor *a, const piece *p, int64_t most, plumb_error *err) {
+    const plumb_stored_tensor *t = p->tensor;
+    int64_t first = p->part * p->units.count + p->first + p->n; /* in the whole tensor */
+    int64_t left = p->units.count - first % p->units.count;
+    if (first == t->parts * p->units.count) return PLUMB_OK;
+    return plumb__payload_read_ahead(&a->stored, 0, t->offset + first * p->units.stored,
+                                     (left < most ? left : most) * p->units.stored, t->name, err);
+}
+
 static plumb_status audit_part(const audit_run *run, plumb_jobs *jobs, auditor *a, piece *p,
                                plumb_error *err) {
     const plumb_stored_units *u = &p->units;
@@ -172,6 +182,7 @@ static plumb_status audit_part(const audit_run *run, plumb_jobs *jobs, auditor *
         plumb_status status =
             plumb__payload_read(&a->stored, 0, begin + p->first * u->stored, p->n * u->stored,
                                 p->tensor->name, &p->bytes, err);
+        if (status == PLUMB_OK) status = read_next_ahead(a, p, most, err);
         if (status != PLUMB_OK) return status;
         (void)XXH3_128bits_update(a->stored_hash, p->bytes, (size_t)(p->n * u->stored));
         if (run->audit->source) status = compare_piece(run, a, p, err);

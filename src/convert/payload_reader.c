@@ -5,6 +5,7 @@
 #include "base/pages.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,18 +37,12 @@ void plumb__payload_files_close(plumb_payload_files *files) {
     *files = (plumb_payload_files){0};
 }
 
-plumb_status plumb__payload_reader_open(const plumb_payload_files *files, int64_t most,
-                                        plumb_payload_reader *reader, plumb_error *err) {
-    int64_t room = (most + BLOCK - 1) / BLOCK * BLOCK + BLOCK;
-    *reader = (plumb_payload_reader){.files = files, .room = room, .zeros = room};
-    reader->memory = plumb__pages_map(room);
-    return reader->memory ? PLUMB_OK : plumb__fail_memory(err, "read buffer", (size_t)room);
-}
+/* ---- One read ---------------------------------------------------------------------------------- */
 
-void plumb__payload_reader_close(plumb_payload_reader *reader) {
-    if (reader->memory) plumb__pages_unmap(reader->memory, reader->room);
-    *reader = (plumb_payload_reader){0};
-}
+typedef struct request {
+    int64_t file, offset, size;
+    const char *field;
+} request;
 
 /* File systems that know no holes say that all is data. */
 static bool is_hole(int fd, int64_t offset, int64_t size) {
@@ -63,13 +58,13 @@ static bool is_hole(int fd, int64_t offset, int64_t size) {
 }
 
 /* Aligned reads of whole blocks, of which the last may reach beyond the end of the file. */
-static plumb_status read_blocks(const plumb_payload_reader *reader, int64_t file, int64_t begin,
-                                int64_t needed, const char *field, plumb_error *err) {
-    const char *path = reader->files->file[file]->path;
+static plumb_status read_blocks(const plumb_payload_files *files, int64_t file, int64_t begin,
+                                int64_t needed, const char *field, uint8_t *into,
+                                plumb_error *err) {
+    const char *path = files->file[file]->path;
     int64_t size = (needed + BLOCK - 1) / BLOCK * BLOCK;
     for (int64_t got = 0; got < needed;) {
-        ssize_t count = pread(reader->files->fd[file], reader->memory + got, (size_t)(size - got),
-                              (off_t)(begin + got));
+        ssize_t count = pread(files->fd[file], into + got, (size_t)(size - got), (off_t)(begin + got));
         if (count < 0 && errno == EINTR) continue;
         if (count <= 0)
             return plumb__fail(err, PLUMB_ERROR_IO, path, field, begin + got,
@@ -77,7 +72,7 @@ static plumb_status read_blocks(const plumb_payload_reader *reader, int64_t file
                                (long long)(needed - got));
         /* An uncached read can only go on from a block. */
         int64_t step = count;
-        if (reader->files->uncached && got + count < needed) step = count / BLOCK * BLOCK;
+        if (files->uncached && got + count < needed) step = count / BLOCK * BLOCK;
         if (step == 0)
             return plumb__fail(err, PLUMB_ERROR_IO, path, field, begin + got, "a short read",
                                "%lld more bytes", (long long)(needed - got));
@@ -86,24 +81,158 @@ static plumb_status read_blocks(const plumb_payload_reader *reader, int64_t file
     return PLUMB_OK;
 }
 
+/* The bytes asked for begin as far behind the buffer's beginning as they do behind a block's. */
+static plumb_status fill(const plumb_payload_reader *reader, const request *r,
+                         plumb_payload_buffer *buffer, plumb_error *err) {
+    const plumb_shard_file *shard = reader->files->file[r->file];
+    int64_t begin = r->offset / BLOCK * BLOCK, end = r->offset + r->size;
+    plumb_status status = PLUMB_OK;
+    if (end - begin > reader->room)
+        return plumb__fail(err, PLUMB_ERROR_UNSUPPORTED, shard->path, r->field, r->offset,
+                           plumb__format("a piece of %lld bytes", (long long)r->size).s,
+                           "at most %lld", (long long)(reader->room - BLOCK));
+    if (end <= shard->opened.st_size && is_hole(reader->files->fd[r->file], r->offset, r->size)) {
+        if (buffer->zeros < end - begin)
+            memset(buffer->memory + buffer->zeros, 0, (size_t)(end - begin - buffer->zeros));
+        if (buffer->zeros < end - begin) buffer->zeros = end - begin;
+    } else {
+        buffer->zeros = 0;
+        status = read_blocks(reader->files, r->file, begin, end - begin, r->field, buffer->memory,
+                             err);
+    }
+    if (status != PLUMB_OK) return status;
+    return plumb__shard_check_unchanged(shard, r->field, r->offset, err);
+}
+
+static plumb_status open_buffer(int64_t room, plumb_payload_buffer *buffer, plumb_error *err) {
+    *buffer = (plumb_payload_buffer){plumb__pages_map(room), room};
+    return buffer->memory ? PLUMB_OK : plumb__fail_memory(err, "read buffer", (size_t)room);
+}
+
+/* ---- Reading ahead ----------------------------------------------------------------------------- */
+
+typedef struct plumb_read_ahead {
+    const plumb_payload_reader *reader;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool begun, ended, stop; /* a request was made; it was carried out; no more will come */
+    request request;
+    plumb_payload_buffer buffer;
+    plumb_status status;
+    plumb_error fault;
+} read_ahead;
+
+static void *run_ahead(void *arg) {
+    read_ahead *a = arg;
+    pthread_mutex_lock(&a->lock);
+    while (!a->stop) {
+        if (a->begun && !a->ended) {
+            pthread_mutex_unlock(&a->lock);
+            a->status = fill(a->reader, &a->request, &a->buffer, &a->fault);
+            pthread_mutex_lock(&a->lock);
+            a->ended = true;
+            pthread_cond_broadcast(&a->changed);
+        } else {
+            (void)pthread_cond_wait(&a->changed, &a->lock);
+        }
+    }
+    pthread_mutex_unlock(&a->lock);
+    return NULL;
+}
+
+/* Waits for the request that was made, if any; whether there was one. */
+static bool await(read_ahead *a) {
+    if (!a || !a->begun) return false;
+    pthread_mutex_lock(&a->lock);
+    while (!a->ended) (void)pthread_cond_wait(&a->changed, &a->lock);
+    a->begun = a->ended = false;
+    pthread_mutex_unlock(&a->lock);
+    return true;
+}
+
+static plumb_status open_ahead(plumb_payload_reader *reader, plumb_error *err) {
+    read_ahead *a = calloc(1, sizeof *a);
+    if (!a) return plumb__fail_memory(err, "read ahead", sizeof *a);
+    a->reader = reader;
+    plumb_status status = open_buffer(reader->room, &a->buffer, err);
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->changed, NULL);
+    if (status == PLUMB_OK && pthread_create(&a->thread, NULL, run_ahead, a) != 0)
+        status = plumb__fail_memory(err, "a thread", sizeof *a);
+    if (status == PLUMB_OK) {
+        reader->ahead = a;
+        return PLUMB_OK;
+    }
+    pthread_cond_destroy(&a->changed);
+    pthread_mutex_destroy(&a->lock);
+    plumb__pages_unmap(a->buffer.memory, reader->room);
+    free(a);
+    return status;
+}
+
+static void close_ahead(plumb_payload_reader *reader) {
+    read_ahead *a = reader->ahead;
+    if (!a) return;
+    pthread_mutex_lock(&a->lock);
+    a->stop = true;
+    pthread_cond_broadcast(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+    (void)pthread_join(a->thread, NULL);
+    pthread_cond_destroy(&a->changed);
+    pthread_mutex_destroy(&a->lock);
+    plumb__pages_unmap(a->buffer.memory, reader->room);
+    free(a);
+}
+
+plumb_status plumb__payload_read_ahead(plumb_payload_reader *reader, int64_t file, int64_t offset,
+                                       int64_t size, const char *field, plumb_error *err) {
+    plumb_status status = reader->ahead ? PLUMB_OK : open_ahead(reader, err);
+    if (status != PLUMB_OK) return status;
+    read_ahead *a = reader->ahead;
+    (void)await(a);
+    pthread_mutex_lock(&a->lock);
+    a->request = (request){file, offset, size, field};
+    a->begun = true;
+    pthread_cond_broadcast(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+    return PLUMB_OK;
+}
+
+/* ---- Readers ----------------------------------------------------------------------------------- */
+
+plumb_status plumb__payload_reader_open(const plumb_payload_files *files, int64_t most,
+                                        plumb_payload_reader *reader, plumb_error *err) {
+    int64_t room = (most + BLOCK - 1) / BLOCK * BLOCK + BLOCK;
+    *reader = (plumb_payload_reader){.files = files, .room = room};
+    return open_buffer(room, &reader->now, err);
+}
+
+void plumb__payload_reader_close(plumb_payload_reader *reader) {
+    close_ahead(reader);
+    plumb__pages_unmap(reader->now.memory, reader->room);
+    *reader = (plumb_payload_reader){0};
+}
+
+static bool same_range(const request *a, const request *b) {
+    return a->file == b->file && a->offset == b->offset && a->size == b->size;
+}
+
 plumb_status plumb__payload_read(plumb_payload_reader *reader, int64_t file, int64_t offset,
                                  int64_t size, const char *field, const uint8_t **bytes,
                                  plumb_error *err) {
-    const plumb_shard_file *shard = reader->files->file[file];
-    int64_t begin = offset / BLOCK * BLOCK;
-    plumb_status status = PLUMB_OK;
-    *bytes = reader->memory + (offset - begin);
-    if (offset + size <= shard->opened.st_size &&
-        is_hole(reader->files->fd[file], offset, size)) {
-        int64_t needed = offset + size - begin, there = reader->zeros;
-        if (there < needed) {
-            memset(reader->memory + there, 0, (size_t)(needed - there));
-            reader->zeros = needed;
-        }
+    const request wanted = {file, offset, size, field};
+    read_ahead *a = reader->ahead;
+    plumb_status status;
+    if (await(a) && same_range(&wanted, &a->request)) {
+        plumb_payload_buffer filled = a->buffer;
+        a->buffer = reader->now;
+        reader->now = filled;
+        status = a->status;
+        if (status != PLUMB_OK && err) *err = a->fault;
     } else {
-        reader->zeros = 0;
-        status = read_blocks(reader, file, begin, offset + size - begin, field, err);
+        status = fill(reader, &wanted, &reader->now, err);
     }
-    if (status != PLUMB_OK) return status;
-    return plumb__shard_check_unchanged(shard, field, offset, err);
+    *bytes = reader->now.memory + offset % BLOCK;
+    return status;
 }

@@ -19,12 +19,17 @@ PLUMB_MUST_CHECK plumb_status plumb__payload_files_open(const plumb_shard_file *
                                                         plumb_error *err);
 void plumb__payload_files_close(plumb_payload_files *files);
 
-/* One thread's buffer. */
+typedef struct plumb_payload_buffer {
+    uint8_t *memory;
+    int64_t zeros; /* so many bytes from the start on are zero: holes need no more */
+} plumb_payload_buffer;
+
+/* One thread's buffers. */
 typedef struct plumb_payload_reader {
     const plumb_payload_files *files;
-    uint8_t *memory;
     int64_t room;
-    int64_t zeros; /* so many bytes from the start on are zero: holes need no more */
+    plumb_payload_buffer now;
+    struct plumb_read_ahead *ahead; /* a second buffer and who fills it; NULL until one is asked to */
 } plumb_payload_reader;
 
 /* most: bytes of one read. */
@@ -38,5 +43,11 @@ void plumb__payload_reader_close(plumb_payload_reader *reader);
 PLUMB_MUST_CHECK plumb_status plumb__payload_read(plumb_payload_reader *reader, int64_t file,
                                                   int64_t offset, int64_t size, const char *field,
                                                   const uint8_t **bytes, plumb_error *err);
+/* Has another thread begin the read that the caller will ask for next, so that the drive works while
+ * the caller does.  Faults are told by that read; `field` must last until then.  Any other read, or
+ * none, is fine. */
+PLUMB_MUST_CHECK plumb_status plumb__payload_read_ahead(plumb_payload_reader *reader, int64_t file,
+                                                        int64_t offset, int64_t size,
+                                                        const char *field, plumb_error *err);
 
 #endif
