@@ -8,6 +8,7 @@
 #include "convert/difference.h"
 #include "convert/payload_reader.h"
 #include "convert/source_reader.h"
+#include "convert/zeros.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ typedef struct audit_run {
     const plumb_audit *audit;
     plumb_payload_files files;
     plumb_source_files source_files;
+    plumb_zeros zeros;
     auditor *auditors; /* [jobs] */
     int jobs;
 } audit_run;
@@ -142,21 +144,21 @@ static plumb_status load_tiles(const audit_run *run, auditor *a, const plumb_sto
                        "a matrix without scales", "its tiles' scales");
 }
 
-static plumb_status check_part(const audit_run *run, auditor *a, const plumb_stored_tensor *t,
-                               int64_t part, plumb_error *err) {
+/* codes, scales: the digests found. */
+static plumb_status check_part(const audit_run *run, const plumb_stored_tensor *t, int64_t part,
+                               XXH128_hash_t codes_found, XXH128_hash_t scales_found,
+                               plumb_error *err) {
     const plumb_converted_header *h = run->audit->header;
     const plumb_tensor *first = plumb__checkpoint_tensor(run->audit->file->checkpoint, 0);
     const plumb_tensor *codes = t->part[part].codes, *scales = t->part[part].scales;
     int64_t bytes = t->bytes / t->parts, offset = t->offset + part * bytes;
-    XXH128_hash_t found = XXH3_128bits_digest(a->codes_hash);
     XXH128_hash_t expected = plumb__source_digest(h, codes - first);
-    if (!XXH128_isEqual(found, expected))
-        return fail_digest(run, codes->name, offset, bytes, found, expected, err);
+    if (!XXH128_isEqual(codes_found, expected))
+        return fail_digest(run, codes->name, offset, bytes, codes_found, expected, err);
     if (!scales) return PLUMB_OK;
-    found = XXH3_128bits_digest(a->scales_hash);
     expected = plumb__source_digest(h, scales - first);
-    if (XXH128_isEqual(found, expected)) return PLUMB_OK;
-    return fail_digest(run, scales->name, offset, bytes, found, expected, err);
+    if (XXH128_isEqual(scales_found, expected)) return PLUMB_OK;
+    return fail_digest(run, scales->name, offset, bytes, scales_found, expected, err);
 }
 
 /* Parts follow each other, so what is read next lies behind the piece. */
@@ -190,15 +192,20 @@ static plumb_status audit_part(const audit_run *run, plumb_jobs *jobs, auditor *
         if (status == PLUMB_OK) status = plumb__jobs_add(jobs, p->number, p->n * u->stored, err);
         if (status != PLUMB_OK) return status;
     }
-    return decoding ? check_part(run, a, p->tensor, p->part, err) : PLUMB_OK;
+    if (!decoding) return PLUMB_OK;
+    return check_part(run, p->tensor, p->part, XXH3_128bits_digest(a->codes_hash),
+                      XXH3_128bits_digest(a->scales_hash), err);
+}
+
+static int64_t padding_of(const plumb_stored_tensor *t) {
+    int64_t end = t->offset + t->bytes;
+    return (PLUMB_CONVERTED_ALIGNMENT - end % PLUMB_CONVERTED_ALIGNMENT) % PLUMB_CONVERTED_ALIGNMENT;
 }
 
 /* Zeros from the payload's end to the next alignment. */
 static plumb_status check_padding(const audit_run *run, auditor *a, const plumb_stored_tensor *t,
                                   plumb_error *err) {
-    int64_t end = t->offset + t->bytes;
-    int64_t size = (PLUMB_CONVERTED_ALIGNMENT - end % PLUMB_CONVERTED_ALIGNMENT) %
-                   PLUMB_CONVERTED_ALIGNMENT;
+    int64_t end = t->offset + t->bytes, size = padding_of(t);
     const uint8_t *bytes;
     plumb_status status = plumb__payload_read(&a->stored, 0, end, size, t->name, &bytes, err);
     for (int64_t i = 0; i < size && status == PLUMB_OK; i++)
@@ -208,12 +215,11 @@ static plumb_status check_padding(const audit_run *run, auditor *a, const plumb_
     return status;
 }
 
-static plumb_status check_stored(const audit_run *run, auditor *a, const piece *p,
+static plumb_status check_stored(const audit_run *run, int64_t number, XXH128_hash_t found,
                                  plumb_error *err) {
-    const plumb_stored_tensor *t = p->tensor;
+    const plumb_stored_tensor *t = &run->audit->file->tensor[number];
     const plumb_converted_header *h = run->audit->header;
-    XXH128_hash_t found = XXH3_128bits_digest(a->stored_hash);
-    XXH128_hash_t expected = plumb__stored_digest(h, p->number);
+    XXH128_hash_t expected = plumb__stored_digest(h, number);
     if (!XXH128_isEqual(found, expected))
         return fail_digest(run, t->name, t->offset, t->bytes, found, expected, err);
     if (decodes(t)) return PLUMB_OK;
@@ -223,6 +229,32 @@ static plumb_status check_stored(const audit_run *run, auditor *a, const piece *
     return fail_digest(run, t->part->codes->name, t->offset, t->bytes, found, expected, err);
 }
 
+/* ---- A tensor of zeros ------------------------------------------------------------------------- */
+
+/* With its padding a hole, and zeros stand for zeros. */
+static bool is_hollow(const audit_run *run, const plumb_stored_tensor *t,
+                      const plumb_stored_units *u) {
+    return !run->audit->source && plumb__zeros_stay(u) &&
+           plumb__payload_is_hollow(&run->files, 0, t->offset, t->bytes + padding_of(t));
+}
+
+static plumb_status audit_hollow(audit_run *run, plumb_jobs *jobs, int64_t item,
+                                 const plumb_stored_units *u, plumb_error *err) {
+    const plumb_stored_tensor *t = &run->audit->file->tensor[item];
+    XXH128_hash_t stored, codes, scales;
+    plumb_status status = plumb__zeros_digest(&run->zeros, t->bytes, jobs, item, &stored, err);
+    if (status == PLUMB_OK)
+        status = plumb__zeros_digest(&run->zeros, u->count * u->codes, jobs, item, &codes, err);
+    if (status == PLUMB_OK)
+        status = plumb__zeros_digest(&run->zeros, u->count * u->scales, jobs, item, &scales, err);
+    for (int64_t part = 0; part < t->parts && decodes(t) && status == PLUMB_OK; part++)
+        status = check_part(run, t, part, codes, scales, err);
+    if (status == PLUMB_OK) status = check_stored(run, item, stored, err);
+    return status == PLUMB_OK ? plumb__jobs_add(jobs, item, t->bytes, err) : status;
+}
+
+/* ---- Any tensor -------------------------------------------------------------------------------- */
+
 static plumb_status audit_tensor(void *user, plumb_jobs *jobs, int job, int64_t item,
                                  plumb_error *err) {
     audit_run *run = user;
@@ -231,12 +263,14 @@ static plumb_status audit_tensor(void *user, plumb_jobs *jobs, int job, int64_t 
     const plumb_stored_tensor *t = &audit->file->tensor[item];
     if (audit->wanted && !audit->wanted(audit->wanted_user, item)) return PLUMB_OK;
     piece p = {.tensor = t, .number = item, .units = plumb__stored_tensor_units(t)};
+    if (is_hollow(run, t, &p.units)) return audit_hollow(run, jobs, item, &p.units, err);
     (void)XXH3_128bits_reset(a->stored_hash);
     plumb_status status =
         p.units.tiles && !audit->source ? load_tiles(run, a, t, err) : PLUMB_OK;
     for (p.part = 0; p.part < t->parts && status == PLUMB_OK; p.part++)
         status = audit_part(run, jobs, a, &p, err);
-    if (status == PLUMB_OK) status = check_stored(run, a, &p, err);
+    if (status == PLUMB_OK)
+        status = check_stored(run, item, XXH3_128bits_digest(a->stored_hash), err);
     return status == PLUMB_OK ? check_padding(run, a, t, err) : status;
 }
 
@@ -288,6 +322,7 @@ plumb_status plumb__audit_payloads(const plumb_audit *audit, plumb_audit_result 
     run.auditors = calloc((size_t)run.jobs, sizeof *run.auditors);
     if (!run.auditors)
         return plumb__fail_memory(err, "audit", (size_t)run.jobs * sizeof *run.auditors);
+    plumb__zeros_open(&run.zeros);
     plumb_status status = plumb__payload_files_open(&audit->shard, 1, &run.files, err);
     if (status == PLUMB_OK && audit->source)
         status = plumb__source_files_open(audit->source->checkpoint, &run.source_files, err);
@@ -298,5 +333,6 @@ plumb_status plumb__audit_payloads(const plumb_audit *audit, plumb_audit_result 
     free(run.auditors);
     plumb__source_files_close(&run.source_files);
     plumb__payload_files_close(&run.files);
+    plumb__zeros_close(&run.zeros);
     return status;
 }

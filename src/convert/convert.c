@@ -7,6 +7,7 @@
 #include "convert/new_file.h"
 #include "convert/payload_writer.h"
 #include "convert/source_reader.h"
+#include "convert/zeros.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ typedef struct conversion {
     plumb_new_file out;
     plumb_checkpoint *source;
     plumb_source_files files;
+    plumb_zeros zeros;
     converter *converters; /* [out.jobs] */
 } conversion;
 
@@ -88,11 +90,53 @@ static plumb_status convert_part(conversion *c, plumb_jobs *jobs, converter *w, 
     return PLUMB_OK;
 }
 
+/* ---- A tensor of zeros ------------------------------------------------------------------------- */
+
+static bool is_hollow(const conversion *c, const plumb_tensor *t) {
+    return !t || plumb__payload_is_hollow(&c->files.files, t->shard, t->offset, t->bytes);
+}
+
+static bool all_hollow(const conversion *c, const plumb_stored_tensor *t) {
+    plumb_stored_units u = plumb__stored_tensor_units(t);
+    if (!plumb__zeros_stay(&u)) return false;
+    for (int64_t i = 0; i < t->parts; i++)
+        if (!is_hollow(c, t->part[i].codes) || !is_hollow(c, t->part[i].scales)) return false;
+    return true;
+}
+
+static plumb_status note_zeros(conversion *c, plumb_jobs *jobs, int64_t item,
+                               const plumb_tensor *source, plumb_error *err) {
+    XXH128_hash_t digest;
+    plumb_status status = plumb__zeros_digest(&c->zeros, source->bytes, jobs, item, &digest, err);
+    if (status == PLUMB_OK)
+        plumb__part_file_note_source(&c->out.part, source - plumb__checkpoint_tensor(c->source, 0),
+                                     digest);
+    return status;
+}
+
+/* The file has its zeros already: nothing was ever written there. */
+static plumb_status leave_hollow(conversion *c, plumb_jobs *jobs, int64_t item, plumb_error *err) {
+    const plumb_stored_tensor *t = &c->out.file.tensor[item];
+    XXH128_hash_t digest;
+    plumb_status status = plumb__zeros_digest(&c->zeros, t->bytes, jobs, item, &digest, err);
+    for (int64_t i = 0; i < t->parts && status == PLUMB_OK; i++) {
+        status = note_zeros(c, jobs, item, t->part[i].codes, err);
+        if (status == PLUMB_OK && t->part[i].scales)
+            status = note_zeros(c, jobs, item, t->part[i].scales, err);
+    }
+    if (status == PLUMB_OK) status = plumb__jobs_add(jobs, item, t->bytes, err);
+    if (status != PLUMB_OK) return status;
+    return plumb__part_file_note(&c->out.part, item, digest, 0, err);
+}
+
+/* ---- Any tensor -------------------------------------------------------------------------------- */
+
 static plumb_status convert_tensor(void *user, plumb_jobs *jobs, int job, int64_t item,
                                    plumb_error *err) {
     conversion *c = user;
     converter *w = &c->converters[job];
     const plumb_stored_tensor *t = &c->out.file.tensor[item];
+    if (all_hollow(c, t)) return leave_hollow(c, jobs, item, err);
     plumb__payload_begin(&w->writer, t->offset);
     plumb_status status = PLUMB_OK;
     for (int64_t part = 0; part < t->parts && status == PLUMB_OK; part++)
@@ -165,6 +209,7 @@ plumb_status plumb__convert(const char *source, const char *target,
                             const plumb_convert_options *options, plumb_convert_result *result,
                             plumb_error *err) {
     conversion c = {.out.options = options};
+    plumb__zeros_open(&c.zeros);
     plumb_converted_file *file = &c.out.file;
     *result = (plumb_convert_result){0};
     plumb_status status = open_source(&c, source, err);
@@ -182,6 +227,7 @@ plumb_status plumb__convert(const char *source, const char *target,
         status = plumb__new_file_make(&c.out, target, plumb__new_file_origin(c.source),
                                       plumb__new_file_holes(c.source), &work, result, err);
     plumb__new_file_free(&c.out);
+    plumb__zeros_close(&c.zeros);
     plumb__checkpoint_close(c.source);
     return status;
 }

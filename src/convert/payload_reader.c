@@ -57,6 +57,33 @@ static bool is_hole(int fd, int64_t offset, int64_t size) {
 #endif
 }
 
+static bool is_zero(const plumb_shard_file *shard, int64_t begin, int64_t end) {
+    uint8_t bytes[BLOCK];
+    plumb_error ignored;
+    if (plumb__file_read_at(shard->fd, shard->path, NULL, begin, end - begin, bytes, &ignored) !=
+        PLUMB_OK)
+        return false;
+    for (int64_t i = 0; i < end - begin; i++)
+        if (bytes[i] != 0) return false;
+    return true;
+}
+
+bool plumb__payload_is_hollow(const plumb_payload_files *files, int64_t file, int64_t offset,
+                              int64_t size) {
+    const plumb_shard_file *shard = files->file[file];
+    int64_t end = offset + size;
+    int64_t first = (offset + BLOCK - 1) / BLOCK * BLOCK, last = end / BLOCK * BLOCK;
+    plumb_error ignored;
+    bool zero = end <= shard->opened.st_size;
+    if (first > last) {
+        zero = zero && is_zero(shard, offset, end); /* all of it inside one block */
+    } else {
+        zero = zero && (first == last || is_hole(files->fd[file], first, last - first)) &&
+               is_zero(shard, offset, first) && is_zero(shard, last, end);
+    }
+    return zero && plumb__shard_check_unchanged(shard, NULL, offset, &ignored) == PLUMB_OK;
+}
+
 /* Aligned reads of whole blocks, of which the last may reach beyond the end of the file. */
 static plumb_status read_blocks(const plumb_payload_files *files, int64_t file, int64_t begin,
                                 int64_t needed, const char *field, uint8_t *into,

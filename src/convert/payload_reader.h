@@ -43,6 +43,10 @@ void plumb__payload_reader_close(plumb_payload_reader *reader);
 PLUMB_MUST_CHECK plumb_status plumb__payload_read(plumb_payload_reader *reader, int64_t file,
                                                   int64_t offset, int64_t size, const char *field,
                                                   const uint8_t **bytes, plumb_error *err);
+/* Is the range a hole, but for the parts of blocks at its ends, which are read and must be zero too?  Where
+ * it cannot be said without reading more, or the file changed: false. */
+bool plumb__payload_is_hollow(const plumb_payload_files *files, int64_t file, int64_t offset,
+                              int64_t size);
 /* Has another thread begin the read that the caller will ask for next, so that the drive works while
  * the caller does.  Faults are told by that read; `field` must last until then.  Any other read, or
  * none, is fine. */
