@@ -85,7 +85,7 @@ typedef struct cli_options {
     int64_t layers; /* 0: all */
     bool sparse, sparse_tables, force;
     const char *dense;
-    int64_t jobs;   /* 0: one per core */
+    int64_t jobs;   /* 0: four per core, at most 8 */
 
     const char *source;
     bool sample, record, verified;

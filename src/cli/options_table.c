@@ -184,7 +184,7 @@ const cli_option cli_option_rows[] = {
      .help = "replace a file that is already there"},
     {.name = "jobs", .brief = "-j", .value = "N", .kind = CLI_INTEGER, .field = FIELD(jobs), .low = 1,
      .high = 256, .commands = READS_ALL,
-     .help = "tensors at work at once (default: one per core, up to 16)"},
+     .help = "tensors at work at once (default: four per core, at most 8)"},
     {.name = "source", .value = "DIR", .kind = CLI_PATH, .field = FIELD(source),
      .commands = CLI_AUDIT,
      .help = "compare with the released folder DIR, value by value"},

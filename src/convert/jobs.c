@@ -20,12 +20,11 @@ struct plumb_jobs {
     plumb_error fault;
 };
 
-/* Each thread has up to 20 MB of buffers, whatever the size of the model. */
 int plumb__jobs_threads(int asked) {
-    enum { MOST = 16 };
+    enum { MOST = 8 };
     if (asked > 0) return asked;
     int cores = plumb__machine_cores();
-    return cores < MOST ? cores : MOST;
+    return cores < MOST / 4 ? 4 * cores : MOST;
 }
 
 typedef struct worker {

@@ -29,7 +29,8 @@ typedef struct plumb_work {
     void *progress_user;
 } plumb_work;
 
-/* Threads for a caller that asks for so many; 0: one per core, up to as many as keep a disk busy. */
+/* As many threads as were asked for; 0: four per core, since they mostly wait for the disk, and at
+ * most eight, with which a drive is busy. */
 int plumb__jobs_threads(int asked);
 
 /* Threads take items in ascending order.  After a fault no further item is begun; of several faults
