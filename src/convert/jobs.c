@@ -8,6 +8,13 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* What the caller's waits are timed by: a clock that nobody sets, where conditions can have one. */
+#if defined(__APPLE__)
+#define WAIT_CLOCK CLOCK_REALTIME
+#else
+#define WAIT_CLOCK CLOCK_MONOTONIC
+#endif
+
 struct plumb_jobs {
     const plumb_work *work;
     pthread_mutex_t lock;
@@ -94,7 +101,7 @@ static void watch(plumb_jobs *jobs, double began) {
     while (jobs->running > 0) {
         report(jobs, began);
         struct timespec until;
-        (void)clock_gettime(CLOCK_REALTIME, &until);
+        (void)clock_gettime(WAIT_CLOCK, &until);
         until.tv_nsec += TENTH;
         until.tv_sec += until.tv_nsec / SECOND;
         until.tv_nsec %= SECOND;
@@ -104,12 +111,24 @@ static void watch(plumb_jobs *jobs, double began) {
     pthread_mutex_unlock(&jobs->lock);
 }
 
+static void init_ended(pthread_cond_t *ended) {
+#if defined(__APPLE__)
+    pthread_cond_init(ended, NULL);
+#else
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, WAIT_CLOCK);
+    pthread_cond_init(ended, &attributes);
+    pthread_condattr_destroy(&attributes);
+#endif
+}
+
 plumb_status plumb__jobs_run(const plumb_work *work, plumb_error *err) {
     plumb_jobs jobs = {.work = work, .failed = work->items};
     worker *workers = calloc((size_t)work->jobs, sizeof *workers);
     if (!workers) return plumb__fail_memory(err, "jobs", (size_t)work->jobs * sizeof *workers);
     pthread_mutex_init(&jobs.lock, NULL);
-    pthread_cond_init(&jobs.ended, NULL);
+    init_ended(&jobs.ended);
     int started = 0;
     double began = plumb__now();
     for (; started < work->jobs; started++) {
