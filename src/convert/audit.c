@@ -45,6 +45,19 @@ static plumb_status fail_digest(const audit_run *run, const char *name, int64_t 
                        (unsigned long long)expected.low64);
 }
 
+/* What was hashed is not the bytes of the file but what they stand for. */
+static plumb_status fail_released(const audit_run *run, const plumb_tensor *released,
+                                  int64_t offset, int64_t bytes, XXH128_hash_t found,
+                                  XXH128_hash_t expected, plumb_error *err) {
+    return plumb__fail(err, PLUMB_ERROR_VALUE, run->audit->shard->path, released->name, offset,
+                       plumb__format("%lld bytes whose %lld released bytes have XXH3-128 %016llx%016llx",
+                                     (long long)bytes, (long long)released->bytes,
+                                     (unsigned long long)found.high64,
+                                     (unsigned long long)found.low64).s,
+                       "XXH3-128 %016llx%016llx", (unsigned long long)expected.high64,
+                       (unsigned long long)expected.low64);
+}
+
 /* ---- One piece --------------------------------------------------------------------------------- */
 
 typedef struct piece {
@@ -68,8 +81,13 @@ static plumb_status make_room(uint8_t **memory, int64_t *room, int64_t bytes, pl
 /* Where element `bad` of the piece is in its matrix. */
 static plumb__text192 place_text(const piece *p, int64_t bad) {
     int64_t columns = p->tensor->shape[0], element = p->first * (p->units.tiles ? columns : 1) + bad;
-    return plumb__format("in row %lld, column %lld", (long long)(element / columns),
+    return plumb__format("row %lld, column %lld", (long long)(element / columns),
                          (long long)(element % columns));
+}
+
+static void hash_released(auditor *a, const piece *p, const uint8_t *codes, const uint8_t *scales) {
+    (void)XXH3_128bits_update(a->codes_hash, codes, (size_t)(p->n * p->units.codes));
+    (void)XXH3_128bits_update(a->scales_hash, scales, (size_t)(p->n * p->units.scales));
 }
 
 static plumb_status compare_piece(const audit_run *run, auditor *a, const piece *p,
@@ -86,8 +104,9 @@ static plumb_status compare_piece(const audit_run *run, auditor *a, const piece 
         return plumb__fail(err, PLUMB_ERROR_VALUE,
                            plumb__checkpoint_path(run->audit->source->checkpoint),
                            source->part[p->part].codes->name, -1,
-                           plumb__format("%s a value that the form of the file cannot hold",
+                           plumb__format("in %s a value that the form of the file cannot hold",
                                          place_text(p, bad).s).s, "the value of the file");
+    hash_released(a, p, a->source.codes, a->source.scales);
     if (memcmp(a->codes, p->bytes, (size_t)(p->n * u->stored)) == 0) return PLUMB_OK;
     return plumb__difference_tell(p->tensor, p->part, p->first, p->n, p->bytes, a->codes,
                                   run->audit->shard->path, err);
@@ -108,10 +127,10 @@ static plumb_status decode_piece(const audit_run *run, auditor *a, const piece *
     if (bad >= 0)
         return plumb__fail(err, PLUMB_ERROR_VALUE, run->audit->shard->path, p->tensor->name,
                            p->tensor->offset + p->first * u->stored + bad * (u->stored / u->codes),
-                           plumb__format("%s no code times its scale", place_text(p, bad).s).s,
+                           plumb__format("a value in %s that is no code times its scale",
+                                         place_text(p, bad).s).s,
                            "the exact value of a released weight");
-    (void)XXH3_128bits_update(a->codes_hash, a->codes, (size_t)(p->n * u->codes));
-    (void)XXH3_128bits_update(a->scales_hash, a->scales, (size_t)(p->n * u->scales));
+    hash_released(a, p, a->codes, a->scales);
     return PLUMB_OK;
 }
 
@@ -154,19 +173,20 @@ static plumb_status check_part(const audit_run *run, const plumb_stored_tensor *
     int64_t bytes = t->bytes / t->parts, offset = t->offset + part * bytes;
     XXH128_hash_t expected = plumb__source_digest(h, codes - first);
     if (!XXH128_isEqual(codes_found, expected))
-        return fail_digest(run, codes->name, offset, bytes, codes_found, expected, err);
+        return fail_released(run, codes, offset, bytes, codes_found, expected, err);
     if (!scales) return PLUMB_OK;
     expected = plumb__source_digest(h, scales - first);
     if (XXH128_isEqual(scales_found, expected)) return PLUMB_OK;
-    return fail_digest(run, scales->name, offset, bytes, scales_found, expected, err);
+    return fail_released(run, scales, offset, bytes, scales_found, expected, err);
 }
 
-/* Parts follow each other, so what is read next lies behind the piece. */
-static plumb_status read_next_ahead(auditor *a, const piece *p, int64_t most, plumb_error *err) {
+/* Parts follow each other, so what is read next lies behind the piece; not in a sample. */
+static plumb_status read_next_ahead(const audit_run *run, auditor *a, const piece *p, int64_t most,
+                                    plumb_error *err) {
     const plumb_stored_tensor *t = p->tensor;
     int64_t first = p->part * p->units.count + p->first + p->n; /* in the whole tensor */
     int64_t left = p->units.count - first % p->units.count;
-    if (first == t->parts * p->units.count) return PLUMB_OK;
+    if (first == t->parts * p->units.count || run->audit->wanted) return PLUMB_OK;
     return plumb__payload_read_ahead(&a->stored, 0, t->offset + first * p->units.stored,
                                      (left < most ? left : most) * p->units.stored, t->name, err);
 }
@@ -176,7 +196,6 @@ static plumb_status audit_part(const audit_run *run, plumb_jobs *jobs, auditor *
     const plumb_stored_units *u = &p->units;
     int64_t most = plumb__source_units_most(u);
     int64_t begin = p->tensor->offset + p->part * u->count * u->stored;
-    bool decoding = decodes(p->tensor) && !run->audit->source;
     (void)XXH3_128bits_reset(a->codes_hash);
     (void)XXH3_128bits_reset(a->scales_hash);
     for (p->first = 0; p->first < u->count; p->first += p->n) {
@@ -184,15 +203,15 @@ static plumb_status audit_part(const audit_run *run, plumb_jobs *jobs, auditor *
         plumb_status status =
             plumb__payload_read(&a->stored, 0, begin + p->first * u->stored, p->n * u->stored,
                                 p->tensor->name, &p->bytes, err);
-        if (status == PLUMB_OK) status = read_next_ahead(a, p, most, err);
+        if (status == PLUMB_OK) status = read_next_ahead(run, a, p, most, err);
         if (status != PLUMB_OK) return status;
         (void)XXH3_128bits_update(a->stored_hash, p->bytes, (size_t)(p->n * u->stored));
         if (run->audit->source) status = compare_piece(run, a, p, err);
-        else if (decoding) status = decode_piece(run, a, p, err);
+        else if (decodes(p->tensor)) status = decode_piece(run, a, p, err);
         if (status == PLUMB_OK) status = plumb__jobs_add(jobs, p->number, p->n * u->stored, err);
         if (status != PLUMB_OK) return status;
     }
-    if (!decoding) return PLUMB_OK;
+    if (!decodes(p->tensor)) return PLUMB_OK; /* the stored digest is that of the source */
     return check_part(run, p->tensor, p->part, XXH3_128bits_digest(a->codes_hash),
                       XXH3_128bits_digest(a->scales_hash), err);
 }
@@ -255,22 +274,34 @@ static plumb_status audit_hollow(audit_run *run, plumb_jobs *jobs, int64_t item,
 
 /* ---- Any tensor -------------------------------------------------------------------------------- */
 
+static bool is_wanted(const plumb_audit *audit, int64_t number, int64_t part) {
+    return !audit->wanted || audit->wanted(&audit->file->tensor[number], number, part);
+}
+
+static int64_t wanted_parts(const plumb_audit *audit, int64_t number) {
+    int64_t wanted = 0, parts = audit->file->tensor[number].parts;
+    for (int64_t part = 0; part < parts; part++) wanted += is_wanted(audit, number, part);
+    return wanted;
+}
+
 static plumb_status audit_tensor(void *user, plumb_jobs *jobs, int job, int64_t item,
                                  plumb_error *err) {
     audit_run *run = user;
     auditor *a = &run->auditors[job];
     const plumb_audit *audit = run->audit;
     const plumb_stored_tensor *t = &audit->file->tensor[item];
-    if (audit->wanted && !audit->wanted(audit->wanted_user, item)) return PLUMB_OK;
+    int64_t wanted = wanted_parts(audit, item);
+    if (wanted == 0) return PLUMB_OK;
+    bool whole = wanted == t->parts;
     piece p = {.tensor = t, .number = item, .units = plumb__stored_tensor_units(t)};
-    if (is_hollow(run, t, &p.units)) return audit_hollow(run, jobs, item, &p.units, err);
+    if (whole && is_hollow(run, t, &p.units)) return audit_hollow(run, jobs, item, &p.units, err);
     (void)XXH3_128bits_reset(a->stored_hash);
     plumb_status status =
         p.units.tiles && !audit->source ? load_tiles(run, a, t, err) : PLUMB_OK;
     for (p.part = 0; p.part < t->parts && status == PLUMB_OK; p.part++)
-        status = audit_part(run, jobs, a, &p, err);
-    if (status == PLUMB_OK)
-        status = check_stored(run, item, XXH3_128bits_digest(a->stored_hash), err);
+        if (is_wanted(audit, item, p.part)) status = audit_part(run, jobs, a, &p, err);
+    if (status != PLUMB_OK || !whole) return status;
+    status = check_stored(run, item, XXH3_128bits_digest(a->stored_hash), err);
     return status == PLUMB_OK ? check_padding(run, a, t, err) : status;
 }
 
@@ -304,10 +335,11 @@ static plumb_status run_audit(audit_run *run, plumb_audit_result *result, plumb_
     const plumb_audit *audit = run->audit;
     *result = (plumb_audit_result){.tensors = audit->file->count};
     for (int64_t i = 0; i < audit->file->count; i++) {
-        result->bytes += audit->file->tensor[i].bytes;
-        if (audit->wanted && !audit->wanted(audit->wanted_user, i)) continue;
-        result->read_tensors++;
-        result->read_bytes += audit->file->tensor[i].bytes;
+        const plumb_stored_tensor *t = &audit->file->tensor[i];
+        int64_t wanted = wanted_parts(audit, i);
+        result->bytes += t->bytes;
+        result->read_tensors += wanted > 0;
+        result->read_bytes += t->bytes / t->parts * wanted;
     }
     const plumb_work work = {.doing = audit->doing, .jobs = run->jobs, .items = audit->file->count,
                              .total = result->read_bytes, .run = audit_tensor, .user = run,

@@ -35,8 +35,8 @@ typedef struct plumb_audit {
     const plumb_converted_file *source; /* the same tensors in a source; NULL: digests only */
     const plumb_audit_options *options;
     const char *doing;                  /* for the progress */
-    bool (*wanted)(void *user, int64_t tensor); /* NULL: every tensor */
-    void *wanted_user;
+    /* Is this part of a tensor to be read?  NULL: every one. */
+    bool (*wanted)(const plumb_stored_tensor *tensor, int64_t number, int64_t part);
 } plumb_audit;
 PLUMB_MUST_CHECK plumb_status plumb__audit_payloads(const plumb_audit *audit,
                                                     plumb_audit_result *result, plumb_error *err);
