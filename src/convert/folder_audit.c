@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "convert/folder_pieces.h"
 #include "convert/source_reader.h"
+#include "format/model_files.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -218,6 +219,9 @@ static plumb_status prepare(audit *a, const plumb_audit_options *options, plumb_
     plumb_status status = PLUMB_OK;
     if (a->receipt) status = match_receipt(a, err);
     if (status == PLUMB_OK && a->source) status = match_source(a, err);
+    if (status == PLUMB_OK && a->source)
+        status = plumb__model_files_compare(plumb__checkpoint_path(a->checkpoint),
+                                            plumb__checkpoint_path(a->source), err);
     if (status != PLUMB_OK) return status;
     status = plumb__pieces_list(a->checkpoint,
                                 !options->sample ? PLUMB_PIECES_ALL

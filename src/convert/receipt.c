@@ -17,17 +17,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { FORMAT = 1, DIGITS = 32, LARGEST_SMALL_FILE = 1 << 28 };
+enum { FORMAT = 1, DIGITS = 32 };
 
 struct plumb_receipt {
     json_t *root; /* owns the others */
     json_t *files, *tensors;
 };
-
-/* What a model is made of beside the shards that its index names. */
-static const char *const small_files[] = {"config.json", "model.safetensors.index.json",
-                                          "tokenizer.json", "engram_token_map.i32"};
-enum { SMALL_FILES = sizeof small_files / sizeof small_files[0] };
 
 plumb_digest_text plumb__digest_text(XXH128_hash_t digest) {
     static const char digits[] = "0123456789abcdef";
@@ -105,7 +100,7 @@ static int64_t nanoseconds(const struct stat *info) {
 static plumb_status put_content(json_t *file, const char *path, plumb_error *err) {
     char *text;
     int64_t size;
-    plumb_status status = plumb__file_load(path, LARGEST_SMALL_FILE, &text, &size, err);
+    plumb_status status = plumb__file_load(path, PLUMB_MODEL_FILE_BYTES, &text, &size, err);
     if (status != PLUMB_OK) return status;
     plumb_digest_text digest = plumb__digest_text(XXH3_128bits(text, (size_t)size));
     free(text);
@@ -135,11 +130,11 @@ static char *join(const char *folder, const char *name) {
 
 static plumb_status add_small_files(plumb_receipt *receipt, const char *folder, plumb_error *err) {
     plumb_status status = PLUMB_OK;
-    for (int i = 0; i < SMALL_FILES && status == PLUMB_OK; i++) {
-        if (!plumb__model_file_exists(folder, small_files[i])) continue;
-        char *path = join(folder, small_files[i]);
-        status = path ? add_file(receipt, path, small_files[i], true, err)
-                      : plumb__fail_memory(err, small_files[i], strlen(folder));
+    for (int i = 0; i < PLUMB_MODEL_FILES && status == PLUMB_OK; i++) {
+        if (!plumb__model_file_exists(folder, plumb__model_files[i])) continue;
+        char *path = join(folder, plumb__model_files[i]);
+        status = path ? add_file(receipt, path, plumb__model_files[i], true, err)
+                      : plumb__fail_memory(err, plumb__model_files[i], strlen(folder));
         free(path);
     }
     return status;
@@ -321,9 +316,10 @@ static plumb_status check_listed(const plumb_receipt *receipt, const char *model
         const char *name = slash ? slash + 1 : model;
         if (!lists(receipt, name)) unknown = name;
     }
-    for (int i = 0; i < SMALL_FILES && !single && !unknown; i++)
-        if (!lists(receipt, small_files[i]) && plumb__model_file_exists(model, small_files[i]))
-            unknown = small_files[i];
+    for (int i = 0; i < PLUMB_MODEL_FILES && !single && !unknown; i++)
+        if (!lists(receipt, plumb__model_files[i]) &&
+            plumb__model_file_exists(model, plumb__model_files[i]))
+            unknown = plumb__model_files[i];
     if (!unknown) return PLUMB_OK;
     return plumb__fail(err, PLUMB_ERROR_FORMAT, model, unknown, -1,
                        "a file that the receipt does not know", "none but those that were audited");
@@ -348,8 +344,8 @@ static const char *content_of(const plumb_receipt *receipt, const char *name) {
 
 plumb_status plumb__receipt_compare_small_files(const plumb_receipt *now, const plumb_receipt *then,
                                                 const char *model, plumb_error *err) {
-    for (int i = 0; i < SMALL_FILES; i++) {
-        const char *name = small_files[i], *found = content_of(now, name);
+    for (int i = 0; i < PLUMB_MODEL_FILES; i++) {
+        const char *name = plumb__model_files[i], *found = content_of(now, name);
         const char *recorded = content_of(then, name);
         if (strcmp(found, recorded) != 0)
             return plumb__fail(err, PLUMB_ERROR_VALUE, model, name, -1, found,

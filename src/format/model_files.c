@@ -14,6 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#define INDEX_FILE "model.safetensors.index.json"
+#define TOKEN_MAP_FILE "engram_token_map.i32"
+
+const char *const plumb__model_files[PLUMB_MODEL_FILES] = {
+    "config.json",           INDEX_FILE,     "tokenizer.json", "tokenizer_config.json",
+    "generation_config.json", TOKEN_MAP_FILE};
+
 bool plumb__model_is_file(const char *model) {
     static const char magic[4] = {'G', 'G', 'U', 'F'};
     char begin[sizeof PLUMB_GGUF_PART_MARK - 1];
@@ -57,7 +64,7 @@ static plumb_status read_header(const char *model, plumb_gguf *gguf, plumb_error
     return status;
 }
 
-static bool is_token_map(const char *name) { return !strcmp(name, "engram_token_map.i32"); }
+static bool is_token_map(const char *name) { return !strcmp(name, TOKEN_MAP_FILE); }
 
 static plumb__text192 key_of(const char *name) {
     if (is_token_map(name)) return plumb__format("%s", PLUMB_GGUF_TOKEN_MAP_KEY);
@@ -150,5 +157,63 @@ plumb_status plumb__model_file_load(const char *model, const char *name, int64_t
     if (!path) return plumb__fail_memory(err, name, strlen(model));
     plumb_status status = plumb__file_load(path, limit, text, size, err);
     free(path);
+    return status;
+}
+
+/* ---- Two models -------------------------------------------------------------------------------- */
+
+/* A small file of one side. */
+typedef struct content {
+    char *text; /* NULL: the model has no such file */
+    int64_t size;
+} content;
+
+static plumb_status load_content(const char *model, const char *name, content *into,
+                                 plumb_error *err) {
+    *into = (content){0};
+    if (!plumb__model_file_exists(model, name)) return PLUMB_OK;
+    return plumb__model_file_load(model, name, PLUMB_MODEL_FILE_BYTES, &into->text, &into->size,
+                                  err);
+}
+
+static plumb__text192 byte_text(const content *c, int64_t at) {
+    if (!c->text) return plumb__format("no such file");
+    if (at == c->size) return plumb__format("end of file");
+    return plumb__format("0x%02X", (unsigned char)c->text[at]);
+}
+
+static plumb_status compare_content(const char *model, const char *source, const char *name,
+                                    const content *ours, const content *theirs, plumb_error *err) {
+    int64_t at = 0, shorter = ours->size < theirs->size ? ours->size : theirs->size;
+    bool both = ours->text && theirs->text;
+    while (both && at < shorter && ours->text[at] == theirs->text[at]) at++;
+    if (both && at == ours->size && at == theirs->size) return PLUMB_OK;
+    char *path = plumb__model_file_name(model, name);
+    if (!path) return plumb__fail_memory(err, name, strlen(model));
+    plumb_status status =
+        plumb__fail(err, PLUMB_ERROR_VALUE, path, NULL, both ? at : -1, byte_text(ours, at).s,
+                    "%s, as in %.120s", byte_text(theirs, at).s, source);
+    free(path);
+    return status;
+}
+
+static plumb_status compare_file(const char *model, const char *source, const char *name,
+                                 plumb_error *err) {
+    content ours, theirs;
+    plumb_status status = load_content(source, name, &theirs, err);
+    if (status != PLUMB_OK || (is_token_map(name) && !theirs.text)) return status;
+    status = load_content(model, name, &ours, err);
+    if (status == PLUMB_OK && (ours.text || theirs.text))
+        status = compare_content(model, source, name, &ours, &theirs, err);
+    free(ours.text);
+    free(theirs.text);
+    return status;
+}
+
+plumb_status plumb__model_files_compare(const char *model, const char *source, plumb_error *err) {
+    plumb_status status = PLUMB_OK;
+    for (int i = 0; i < PLUMB_MODEL_FILES && status == PLUMB_OK; i++)
+        if (strcmp(plumb__model_files[i], INDEX_FILE) != 0)
+            status = compare_file(model, source, plumb__model_files[i], err);
     return status;
 }

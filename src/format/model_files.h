@@ -18,6 +18,10 @@
 #define PLUMB_GGUF_FORMAT_KEY "plumb.format" /* u32 */
 enum { PLUMB_GGUF_FORMAT = 1 };              /* what we write, and read */
 
+/* What a model is made of beside its weights; not every model has them all. */
+enum { PLUMB_MODEL_FILES = 6, PLUMB_MODEL_FILE_BYTES = 1 << 28 /* none is larger */ };
+extern const char *const plumb__model_files[PLUMB_MODEL_FILES];
+
 /* Is the model a single file (a converted one)?  Told by its first bytes, not by its name. */
 bool plumb__model_is_file(const char *model);
 /* Does it have this file?  Absent is false; a link that leads nowhere and a converted file that
@@ -31,5 +35,11 @@ PLUMB_MUST_CHECK plumb_status plumb__model_file_load(const char *model, const ch
 /* What to call it in errors about its content: MODEL/NAME, inside a converted file too, or MODEL
  * where that is the file itself.  NULL without memory; free() it. */
 char *plumb__model_file_name(const char *model, const char *name);
+
+/* Both have the same small files, byte for byte.  The index is left out, since a converted file has
+ * none, and so is an engram_token_map.i32 that `source` lacks, since it follows from the tokenizer.
+ * The first difference is PLUMB_ERROR_VALUE with the file, the offset in it and both bytes. */
+PLUMB_MUST_CHECK plumb_status plumb__model_files_compare(const char *model, const char *source,
+                                                         plumb_error *err);
 
 #endif

@@ -1211,7 +1211,7 @@ MUTATIONS = [
     one("times_in_seconds", "src/convert/receipt.c", "* 1000000000 + info->st_mtim.tv_nsec",
         "* 1000000000", "receipt_test", "a file may be written twice in a second"),
     one("new_files_unnoticed", "src/convert/receipt.c",
-        "if (!lists(receipt, small_files[i]) && plumb__model_file_exists(model, small_files[i]))",
+        "if (!lists(receipt, plumb__model_files[i]) &&\n            plumb__model_file_exists(model, plumb__model_files[i]))",
         "if (false)", "receipt_test", "a tokenizer that nobody audited is none of the receipt"),
     one("small_files_by_size", "src/convert/receipt.c", "if (strcmp(found, recorded) != 0)",
         "if (false)", "receipt_test", "the config is compared by content"),
