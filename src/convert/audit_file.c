@@ -149,6 +149,8 @@ plumb_status plumb__audit_file(const char *path, const plumb_audit_options *opti
     if (status == PLUMB_OK && source && plumb__checkpoint_gguf(source))
         status = plumb__fail(err, PLUMB_ERROR_ARGUMENT, options->source, "source", -1,
                              "a converted file", "the released folder");
+    if (status == PLUMB_OK && source)
+        status = plumb__model_files_compare(path, options->source, err);
     if (status == PLUMB_OK) status = audit_opened(checkpoint, source, options, result, err);
     plumb__checkpoint_close(source);
     plumb__checkpoint_close(checkpoint);
