@@ -69,33 +69,37 @@ static plumb_status look(looker *l, const plumb_stored_tensor *t, int form, int6
     return PLUMB_OK;
 }
 
-static void tell(const looker *l, const plumb_stored_tensor *t, int form, int64_t unfit) {
-    if (!l->log) return;
-    const char *wanted = form == PLUMB_STORED_BF16 ? "bf16" : "f32";
-    const char *kept = form == PLUMB_STORED_BF16 ? "f32" : "fp8 as released";
-    int64_t columns = t->shape[0];
-    l->log(l->log_user, PLUMB_LOG_INFO,
-           plumb__format("%s stays %s: row %lld, column %lld is no %s number", t->name, kept,
-                         (long long)(unfit / columns), (long long)(unfit % columns), wanted).s);
+void plumb__dense_form_tell(const plumb_stored_tensor *matrix, int wanted, int64_t unfit,
+                            plumb_log_fn log, void *log_user) {
+    if (!log) return;
+    const bool bf16 = wanted == PLUMB_STORED_BF16;
+    const int64_t columns = matrix->shape[0];
+    log(log_user, PLUMB_LOG_INFO,
+        plumb__format("%s stays %s: the value in row %lld, column %lld does not fit %s", matrix->name,
+                      bf16 ? "f32" : "fp8 as released", (long long)(unfit / columns),
+                      (long long)(unfit % columns), bf16 ? "bf16" : "f32").s);
 }
 
-/* Tries the forms from the wanted one on. */
+/* Tries the forms from the wanted one on; told is what keeps the matrix from the next one. */
 static plumb_status choose(looker *l, plumb_stored_tensor *t, plumb_dense dense, plumb_error *err) {
+    static const int forms[] = {PLUMB_STORED_BF16, PLUMB_STORED_F32};
+    int first = dense == PLUMB_DENSE_BF16 ? 0 : 1;
+    int last = t->tiles ? 1 : 0; /* a float32 matrix is as released */
+    int wanted = PLUMB_STORED_F32;
     int64_t unfit = -1;
-    if (dense == PLUMB_DENSE_BF16) {
-        plumb_status status = look(l, t, PLUMB_STORED_BF16, &unfit, err);
+    for (int i = first; i <= last; i++) {
+        int64_t before = unfit;
+        plumb_status status = look(l, t, forms[i], &unfit, err);
         if (status != PLUMB_OK) return status;
-        if (unfit < 0) {
-            plumb__stored_tensor_set_form(t, PLUMB_STORED_BF16);
-            return PLUMB_OK;
+        if (unfit >= 0) {
+            wanted = forms[i];
+            continue;
         }
-        tell(l, t, PLUMB_STORED_BF16, unfit);
+        plumb__stored_tensor_set_form(t, forms[i]);
+        unfit = before;
+        break;
     }
-    if (!t->tiles) return PLUMB_OK; /* float32 as released */
-    plumb_status status = look(l, t, PLUMB_STORED_F32, &unfit, err);
-    if (status != PLUMB_OK) return status;
-    if (unfit < 0) plumb__stored_tensor_set_form(t, PLUMB_STORED_F32);
-    else tell(l, t, PLUMB_STORED_F32, unfit);
+    if (unfit >= 0) plumb__dense_form_tell(t, wanted, unfit, l->log, l->log_user);
     return PLUMB_OK;
 }
 

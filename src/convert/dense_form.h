@@ -11,4 +11,9 @@ PLUMB_MUST_CHECK plumb_status plumb__dense_forms_choose(plumb_converted_file *fi
                                                         plumb_dense dense, plumb_log_fn log,
                                                         void *log_user, plumb_error *err);
 
+/* Tells, in one line, why a matrix keeps its form: element `unfit` does not fit `wanted`, which is
+ * PLUMB_STORED_BF16 or PLUMB_STORED_F32.  `log` may be NULL. */
+void plumb__dense_form_tell(const plumb_stored_tensor *matrix, int wanted, int64_t unfit,
+                            plumb_log_fn log, void *log_user);
+
 #endif

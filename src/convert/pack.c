@@ -6,15 +6,19 @@
 #include "convert/convert.h"
 
 #include "base/error.h"
+#include "convert/dense_form.h"
 #include "convert/difference.h"
 #include "convert/new_file.h"
 #include "convert/payload_reader.h"
 #include "convert/payload_writer.h"
 
-#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #if defined(__linux__)
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -36,6 +40,7 @@ typedef struct packing {
     const plumb_shard_file *shard;  /* the source's file */
     plumb_payload_files files, written_files;
     packer *packers;                /* [out.jobs] */
+    bool packs;                     /* anything at all */
     atomic_bool cannot_clone;
 } packing;
 
@@ -47,8 +52,9 @@ static bool is_packed(const packing *p, int64_t tensor) {
 
 /* The first value of a float32 payload that is no bfloat16, or -1: *unfit. */
 static plumb_status find_unfit(plumb_payload_reader *reader, const plumb_stored_tensor *t,
-                               int64_t *unfit, plumb_error *err) {
+                               plumb_jobs *jobs, int64_t item, int64_t *unfit, plumb_error *err) {
     *unfit = -1;
+    int64_t left = t->bytes;
     for (int64_t begin = 0; begin < t->bytes && *unfit < 0; begin += PIECE) {
         int64_t size = t->bytes - begin < PIECE ? t->bytes - begin : PIECE;
         const uint8_t *bytes;
@@ -57,50 +63,148 @@ static plumb_status find_unfit(plumb_payload_reader *reader, const plumb_stored_
         if (status != PLUMB_OK) return status;
         int64_t at = plumb__f32_unfit_for_bf16((const float *)(const void *)bytes, size / 4);
         if (at >= 0) *unfit = begin / 4 + at;
+        left -= size;
+        status = plumb__jobs_add(jobs, item, size, err);
+        if (status != PLUMB_OK) return status;
     }
-    return PLUMB_OK;
+    return plumb__jobs_add(jobs, item, left, err); /* decided: what is left need not be looked at */
+}
+
+/* One look at the values of every float32 matrix. */
+typedef struct looking {
+    packing *p;
+    plumb_payload_reader *reader; /* [jobs] */
+    int64_t *unfit;               /* [tensors] as find_unfit */
+} looking;
+
+static bool can_be_packed(const packing *p, int64_t tensor) {
+    const plumb_stored_tensor *t = &p->from.tensor[tensor];
+    return plumb__stored_tensor_has_choice(t) && t->type == PLUMB_GGML_F32;
+}
+
+static plumb_status look_at_tensor(void *user, plumb_jobs *jobs, int job, int64_t item,
+                                   plumb_error *err) {
+    const looking *l = user;
+    if (!can_be_packed(l->p, item)) return PLUMB_OK;
+    return find_unfit(&l->reader[job], &l->p->from.tensor[item], jobs, item, &l->unfit[item], err);
+}
+
+static plumb_status look_at_values(packing *p, int64_t *unfit, plumb_error *err) {
+    const plumb_convert_options *o = p->out.options;
+    const int threads = plumb__jobs_threads(o->jobs);
+    looking l = {.p = p, .unfit = unfit, .reader = calloc((size_t)threads, sizeof *l.reader)};
+    if (!l.reader) return plumb__fail_memory(err, "jobs", (size_t)threads * sizeof *l.reader);
+    int64_t total = 0;
+    for (int64_t i = 0; i < p->from.count; i++)
+        if (can_be_packed(p, i)) total += p->from.tensor[i].bytes;
+    const plumb_work work = {.doing = "looking at values", .jobs = threads, .items = p->from.count,
+                             .total = total, .run = look_at_tensor, .user = &l,
+                             .progress = o->progress, .progress_user = o->progress_user};
+    plumb_status status = PLUMB_OK;
+    for (int i = 0; i < threads && status == PLUMB_OK; i++)
+        status = plumb__payload_reader_open(&p->files, PIECE, &l.reader[i], err);
+    if (status == PLUMB_OK) status = plumb__jobs_run(&work, err);
+    for (int i = 0; i < threads; i++) plumb__payload_reader_close(&l.reader[i]);
+    free(l.reader);
+    return status;
+}
+
+/* Told in the order of the file, whichever thread was first. */
+static void set_forms(packing *p, const int64_t *unfit) {
+    const plumb_convert_options *o = p->out.options;
+    for (int64_t i = 0; i < p->out.file.count; i++) {
+        plumb_stored_tensor *t = &p->out.file.tensor[i];
+        if (!can_be_packed(p, i)) continue;
+        if (unfit[i] >= 0) {
+            plumb__dense_form_tell(t, PLUMB_STORED_BF16, unfit[i], o->log, o->log_user);
+            continue;
+        }
+        plumb__stored_tensor_set_form(t, PLUMB_STORED_BF16);
+        p->packs = true;
+    }
+    if (!p->packs && o->log)
+        o->log(o->log_user, PLUMB_LOG_INFO, "nothing could be packed: no f32 matrix fits bf16");
 }
 
 static plumb_status choose_forms(packing *p, plumb_error *err) {
-    const plumb_convert_options *o = p->out.options;
-    plumb_payload_reader reader = {0};
-    plumb_status status = plumb__payload_reader_open(&p->files, PIECE, &reader, err);
-    for (int64_t i = 0; i < p->out.file.count && status == PLUMB_OK; i++) {
-        plumb_stored_tensor *t = &p->out.file.tensor[i];
-        if (!plumb__stored_tensor_has_choice(t) || t->type != PLUMB_GGML_F32) continue;
-        int64_t unfit;
-        status = find_unfit(&reader, &p->from.tensor[i], &unfit, err);
-        if (status != PLUMB_OK) break;
-        if (unfit < 0)
-            plumb__stored_tensor_set_form(t, PLUMB_STORED_BF16);
-        else if (o->log)
-            o->log(o->log_user, PLUMB_LOG_INFO,
-                   plumb__format("%s stays f32: row %lld, column %lld is no bf16 number", t->name,
-                                 (long long)(unfit / t->shape[0]),
-                                 (long long)(unfit % t->shape[0])).s);
-    }
-    plumb__payload_reader_close(&reader);
+    size_t count = (size_t)p->from.count;
+    int64_t *unfit = calloc(count, sizeof *unfit);
+    if (!unfit) return plumb__fail_memory(err, "tensors", count * sizeof *unfit);
+    plumb_status status = look_at_values(p, unfit, err);
+    if (status == PLUMB_OK) set_forms(p, unfit);
+    free(unfit);
     return status;
 }
 
 /* ---- One tensor -------------------------------------------------------------------------------- */
 
-/* Shares the blocks of a payload and its padding with the source. */
-static bool try_clone(packing *p, const plumb_stored_tensor *from, const plumb_stored_tensor *to) {
+/* A payload and the padding behind it. */
+static int64_t padded(const plumb_stored_tensor *t) {
+    return (t->bytes + PLUMB_CONVERTED_ALIGNMENT - 1) / PLUMB_CONVERTED_ALIGNMENT *
+           PLUMB_CONVERTED_ALIGNMENT;
+}
+
+/* Shares blocks of the source with the file `fd`. */
+static bool share(const packing *p, int64_t from, int64_t size, int fd, int64_t to) {
 #if defined(FICLONERANGE)
-    if (atomic_load(&p->cannot_clone)) return false;
-    int64_t size = (from->bytes + PLUMB_CONVERTED_ALIGNMENT - 1) / PLUMB_CONVERTED_ALIGNMENT *
-                   PLUMB_CONVERTED_ALIGNMENT;
-    struct file_clone_range range = {.src_fd = p->shard->fd, .src_offset = (uint64_t)from->offset,
-                                     .src_length = (uint64_t)size,
-                                     .dest_offset = (uint64_t)to->offset};
-    if (ioctl(p->out.part.fd, FICLONERANGE, &range) == 0) return true;
-    atomic_store(&p->cannot_clone, true); /* another file system, or one that cannot */
+    struct file_clone_range range = {.src_fd = p->shard->fd, .src_offset = (uint64_t)from,
+                                     .src_length = (uint64_t)size, .dest_offset = (uint64_t)to};
+    return ioctl(fd, FICLONERANGE, &range) == 0;
 #else
     (void)p;
     (void)from;
+    (void)size;
+    (void)fd;
     (void)to;
+    return false;
 #endif
+}
+
+/* A file without a name in the target's folder, or -1. */
+static int open_nameless(const char *target) {
+    static const char ending[] = ".XXXXXX";
+    size_t size = strlen(target) + sizeof ending;
+    char *path = malloc(size);
+    if (!path) return -1;
+    int fd = -1;
+#if defined(O_TMPFILE)
+    memcpy(path, target, strlen(target) + 1);
+    fd = open(dirname(path), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+#endif
+    if (fd < 0) {
+        (void)snprintf(path, size, "%s%s", target, ending);
+        fd = mkstemp(path);
+        if (fd >= 0) (void)unlink(path);
+    }
+    free(path);
+    return fd;
+}
+
+/* Tried with a file of its own, since the room has to be known before the part is begun. */
+static bool can_share(const packing *p, const char *target) {
+    int fd = open_nameless(target);
+    if (fd < 0) return false;
+    bool shared = share(p, p->from.tensor[0].offset, PLUMB_CONVERTED_ALIGNMENT, fd, 0);
+    (void)close(fd);
+    return shared;
+}
+
+/* Bytes of the new file that will take no space.  What a part of an earlier run shares is counted as
+ * space that it has as well: the check may then pass where room lacks, which the write will tell. */
+static int64_t count_free_bytes(packing *p, const char *target) {
+    int64_t bytes = 0;
+    atomic_store(&p->cannot_clone, !can_share(p, target));
+    if (atomic_load(&p->cannot_clone)) return plumb__new_file_holes(p->source);
+    for (int64_t i = 0; i < p->from.count; i++)
+        if (!is_packed(p, i)) bytes += padded(&p->from.tensor[i]);
+    return bytes;
+}
+
+/* Shares a payload and its padding with the source. */
+static bool try_clone(packing *p, const plumb_stored_tensor *from, const plumb_stored_tensor *to) {
+    if (atomic_load(&p->cannot_clone)) return false;
+    if (share(p, from->offset, padded(from), p->out.part.fd, to->offset)) return true;
+    atomic_store(&p->cannot_clone, true); /* another file system, or one that cannot */
     return false;
 }
 
@@ -269,11 +373,15 @@ static plumb_status copy_metadata(void *user, plumb_gguf_writer *writer, plumb_e
     (void)err;
     const packing *p = user;
     const plumb_gguf *gguf = plumb__checkpoint_gguf(p->source);
-    const char *dense = plumb__dense_name(PLUMB_DENSE_BF16);
     for (int64_t i = 0; i < gguf->values; i++)
         if (!is_ours_to_write(gguf->value[i].key))
             plumb__gguf_write_value(writer, &gguf->value[i]);
-    plumb__gguf_write_string(writer, PLUMB_KEY_DENSE, dense, (int64_t)strlen(dense));
+    const char *dense = plumb__dense_name(PLUMB_DENSE_BF16);
+    const plumb_gguf_value *as_it_was = plumb__gguf_find(gguf, PLUMB_KEY_DENSE);
+    if (p->packs || !as_it_was)
+        plumb__gguf_write_string(writer, PLUMB_KEY_DENSE, dense, (int64_t)strlen(dense));
+    else
+        plumb__gguf_write_value(writer, as_it_was);
     return PLUMB_OK;
 }
 
@@ -307,7 +415,7 @@ plumb_status plumb__pack(const char *source, const char *target,
                                       .close = close_packers, .compare = compare_packed, .user = &p};
     if (status == PLUMB_OK)
         status = plumb__new_file_make(&p.out, target, plumb__new_file_origin(p.source),
-                                      plumb__new_file_holes(p.source), &work, result, err);
+                                      count_free_bytes(&p, target), &work, result, err);
     plumb__new_file_free(&p.out);
     plumb__payload_files_close(&p.files);
     plumb__converted_file_free(&p.from);
