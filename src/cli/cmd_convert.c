@@ -32,17 +32,24 @@ static int run(const cli_options *options, writer write, plumb_dense dense) {
                                            .jobs = (int)options->jobs, .log = cli_log,
                                            .log_user = &named, .progress = cli_progress_show,
                                            .progress_user = &progress};
-    plumb_convert_result result;
+    plumb_convert_result result = {0};
     status = cli_interrupt_catch(&err);
     if (status == PLUMB_OK) status = write(source, target, &request, &result, &err);
     cli_progress_end(&progress);
     if (status == PLUMB_ERROR_CANCELLED) {
-        cli_complain(options, "interrupted; the same command goes on from %s.part", target);
+        if (result.part_stays)
+            cli_complain(options, "interrupted; the same command goes on from %s.part", target);
+        else
+            cli_complain(options, "interrupted before anything was written");
         return CLI_INTERRUPTED;
     }
-    if (status != PLUMB_OK) return cli_report(options, &err);
-    if (result.resumed_bytes > 0)
-        cli_complain(options, "%.3f GB had been written before", (double)result.resumed_bytes / 1e9);
+    if (status != PLUMB_OK) {
+        int code = cli_report(options, &err);
+        if (result.part_stays)
+            cli_complain(options, "what is written stays in %s.part; the same command goes on from there",
+                         target);
+        return code;
+    }
     print_result(target, &result);
     return CLI_OK;
 }

@@ -23,7 +23,10 @@ typedef struct plumb_convert_options {
     bool force;       /* replace the target */
     bool no_audit;    /* for measuring what writing alone takes: the file does not get its name */
     int jobs;         /* 0: plumb__jobs_threads */
-    int64_t note_bytes; /* what a killed run loses at most; 0: 256 MiB, which costs no speed */
+    /* Payload bytes finished from one note of what is there to the next; 0: 256 MiB, which costs no
+     * speed.  Only whole tensors are noted, so a killed run loses those in flight as well, one for each
+     * job: at the released shape up to eight stacks of experts of 2.4 GB, or two tables of 98 GB. */
+    int64_t note_bytes;
     plumb_log_fn log; /* may be NULL */
     void *log_user;
     plumb_progress_fn progress; /* may be NULL */
@@ -33,6 +36,7 @@ typedef struct plumb_convert_options {
 typedef struct plumb_convert_result {
     int64_t file_bytes, tensors;
     int64_t resumed_bytes;   /* that an earlier run had written */
+    bool part_stays;         /* after a fault: TARGET.part is there, for the same call to go on from */
     int64_t matrices[PLUMB_DENSE_COUNT]; /* dense matrices stored in each way */
 } plumb_convert_result;
 

@@ -4,9 +4,13 @@
 #include "convert/audit.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- The source -------------------------------------------------------------------------------- */
 
@@ -18,7 +22,7 @@ static bool is_shard(const plumb_checkpoint *source, const struct stat *there) {
     return false;
 }
 
-/* In the source's folder, or what a link there leads to. */
+/* One of the files there, or what a link there leads to. */
 static bool is_in_folder(const plumb_checkpoint *source, const struct stat *there) {
     DIR *folder = plumb__checkpoint_gguf(source) ? NULL : opendir(plumb__checkpoint_path(source));
     if (!folder) return false;
@@ -31,19 +35,55 @@ static bool is_in_folder(const plumb_checkpoint *source, const struct stat *ther
     return inside;
 }
 
+/* Opens a folder or the one above it; -1: there is none. */
+static int open_folder(int at, const char *path) {
+    return openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Would `target` lie somewhere below the source's folder? */
+static bool would_be_in_folder(const plumb_checkpoint *source, const char *target) {
+    struct stat top, here = {0}, below;
+    if (plumb__checkpoint_gguf(source) || stat(plumb__checkpoint_path(source), &top) != 0) return false;
+    char *copy = strdup(target);
+    int folder = copy ? open_folder(AT_FDCWD, dirname(copy)) : -1;
+    free(copy);
+    bool inside = false;
+    for (bool first = true; folder >= 0 && !inside; first = false) {
+        below = here;
+        bool root = fstat(folder, &here) != 0 ||
+                    (!first && here.st_ino == below.st_ino && here.st_dev == below.st_dev);
+        inside = here.st_ino == top.st_ino && here.st_dev == top.st_dev;
+        int above = root || inside ? -1 : open_folder(folder, "..");
+        (void)close(folder);
+        folder = above;
+    }
+    return inside;
+}
+
 static plumb_status fail_target(const char *target, plumb_error *err) {
     return plumb__fail(err, PLUMB_ERROR_ARGUMENT, target, NULL, -1, "a file of the source",
                        "a name for a new file");
 }
 
+/* No name of a file: told as that, whatever else it may be. */
+static bool names_a_folder(const char *target) {
+    struct stat there;
+    return target[0] == 0 || target[strlen(target) - 1] == '/' ||
+           (lstat(target, &there) == 0 && S_ISDIR(there.st_mode));
+}
+
 plumb_status plumb__new_file_check_target(const plumb_checkpoint *source, const char *target,
                                           bool force, plumb_error *err) {
     struct stat there;
+    if (names_a_folder(target)) return plumb__part_file_check(target, force, err);
+    if (would_be_in_folder(source, target))
+        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, target, NULL, -1,
+                           "a place in the source's folder", "a place outside of it");
     if (stat(target, &there) == 0 && (is_shard(source, &there) || is_in_folder(source, &there)))
         return fail_target(target, err);
     char *part = plumb__part_file_path(target);
     if (!part) return plumb__fail_memory(err, "path", strlen(target));
-    /* A part may lie in the source's folder. */
+    /* A converted source may have the part's name. */
     plumb_status status = stat(part, &there) == 0 && is_shard(source, &there)
                               ? fail_target(part, err)
                               : plumb__part_file_check(target, force, err);
@@ -94,11 +134,24 @@ static plumb_status write_tensor(void *user, plumb_jobs *jobs, int job, int64_t 
     return w->work->write(w->work->user, jobs, job, item, err);
 }
 
-static plumb_status write_payloads(plumb_new_file *n, const plumb_new_file_work *work,
-                                   plumb_convert_result *result, plumb_error *err) {
-    int64_t left = 0;
-    for (int64_t i = 0; i < n->file.count; i++)
-        *(is_there(n, i) ? &result->resumed_bytes : &left) += n->file.tensor[i].bytes;
+static void tell(const plumb_new_file *n, const char *line) {
+    if (n->options->log) n->options->log(n->options->log_user, PLUMB_LOG_INFO, line);
+}
+
+static void tell_beginning(const plumb_new_file *n, bool replaced, int64_t there) {
+    if (replaced) tell(n, "the part that was there is of no use for this work: begun anew");
+    if (!n->part.resumed) return;
+    static const char format[] = "goes on from %s: %.3f GB of it are there";
+    size_t size = strlen(n->part.path) + sizeof format + 32;
+    char *line = malloc(size);
+    if (!line) return; /* the work itself can do without */
+    (void)snprintf(line, size, format, n->part.path, (double)there / 1e9);
+    tell(n, line);
+    free(line);
+}
+
+static plumb_status write_payloads(plumb_new_file *n, const plumb_new_file_work *work, int64_t left,
+                                   plumb_error *err) {
     writing w = {n, work};
     const plumb_work jobs = {.doing = "writing", .jobs = n->jobs, .items = n->file.count,
                              .total = left, .run = write_tensor, .user = &w,
@@ -154,13 +207,15 @@ plumb_status plumb__new_file_make(plumb_new_file *n, const char *target, XXH128_
     plumb_status status =
         plumb__part_file_open(target, &part, &n->header, &n->part, &replaced, err);
     if (status != PLUMB_OK) return status;
-    if (replaced && n->options->log)
-        n->options->log(n->options->log_user, PLUMB_LOG_INFO,
-                        "the part that was there is of no use for this work: begun anew");
-    status = write_payloads(n, work, result, err);
+    int64_t left = 0;
+    for (int64_t i = 0; i < n->file.count; i++)
+        *(is_there(n, i) ? &result->resumed_bytes : &left) += n->file.tensor[i].bytes;
+    tell_beginning(n, replaced, result->resumed_bytes);
+    status = write_payloads(n, work, left, err);
     if (status == PLUMB_OK) status = plumb__part_file_seal(&n->part, &written, err);
     if (status == PLUMB_OK && names) status = check_written(n, work, &written, err);
     if (status == PLUMB_OK && names) status = plumb__part_file_finish(&n->part, err);
+    result->part_stays = status != PLUMB_OK && !n->part.ends;
     plumb__part_file_close(&n->part);
     if (status == PLUMB_OK) fill_result(n, result);
     return status;

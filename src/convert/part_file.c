@@ -39,6 +39,9 @@ plumb_status plumb__part_file_check(const char *path, bool force, plumb_error *e
     if (path[0] == 0)
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, NULL, -1, "an empty name",
                            "a name for a new file");
+    if (path[strlen(path) - 1] == '/')
+        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, path, NULL, -1, "a folder",
+                           "a name for a new file");
     if (lstat(path, &found) != 0)
         return errno == ENOENT ? PLUMB_OK : fail_system(path, NULL, "a name for a new file", err);
     if (!S_ISREG(found.st_mode))
@@ -121,6 +124,7 @@ void plumb__part_file_distrust(plumb_part_file *part) {
     static const uint8_t no_origin[HEAD_BYTES - MARK_BYTES];
     plumb_error ignored; /* there is a fault to tell already */
     (void)!write_at(part, no_origin, sizeof no_origin, MARK_BYTES, &ignored);
+    part->ends = true;
 }
 
 void plumb__part_file_note_source(plumb_part_file *part, int64_t tensor, XXH128_hash_t digest) {
@@ -298,6 +302,7 @@ static plumb_status open_part(plumb_part_file *part, int64_t holes, bool *replac
         return status;
     }
     *replaced = kin == OTHER_WORK;
+    part->resumed = kin == SAME_WORK;
     if (kin != SAME_WORK) status = begin_anew(part, err);
     return status == PLUMB_OK ? open_payloads(part, err) : status;
 }
@@ -351,7 +356,9 @@ static plumb_status give_name(const plumb_part_file *part, plumb_error *err) {
 plumb_status plumb__part_file_finish(plumb_part_file *part, plumb_error *err) {
     /* Asked while it is still a part, which can be finished once the name is free. */
     plumb_status status = plumb__part_file_check(part->final, part->force, err);
-    if (status == PLUMB_OK) status = write_at(part, part->header->bytes, HEAD_BYTES, 0, err);
+    if (status != PLUMB_OK) return status;
+    part->ends = true;
+    status = write_at(part, part->header->bytes, HEAD_BYTES, 0, err);
     if (status == PLUMB_OK) status = sync_file(part, err);
     if (status == PLUMB_OK) status = give_name(part, err);
     return status == PLUMB_OK ? sync_folder(part->final, err) : status;

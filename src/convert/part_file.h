@@ -22,6 +22,8 @@ typedef struct plumb_part_file {
     int64_t unsynced;           /* payload bytes finished and not yet noted */
     int64_t note_bytes;         /* so many are noted */
     bool lost;                  /* the system lost writes: nothing more is noted */
+    bool resumed;               /* it goes on from an earlier run */
+    bool ends;                  /* no later run can go on from it */
 } plumb_part_file;
 
 /* What it is made from and how. */
