@@ -48,10 +48,12 @@ const cli_command cli_commands[] = {
      cli_run_plan},
     {CLI_CONVERT, "convert", "make one file of a released folder", "SRC DST", 2, 2,
      "Writes the model in the folder SRC as one GGUF file, DST, and proves that nothing was lost: "
-     "everything that was written is read back from the disk and, decoded, compared with the "
-     "released bytes before the file gets its name. SRC is only read.\n\n"
-     "Experts keep their FP4 codes and scales, everything else its bytes; --dense chooses for the "
-     "FP8 matrices. The engine computes the same bits from all of them.\n\n"
+     "everything on disk is read back and, decoded to the released bytes, compared with digests "
+     "taken of SRC while writing, before the file gets its name. SRC is only read, and DST must lie "
+     "outside of it.\n\n"
+     "Experts keep their FP4 codes and scales, rows of the Engram tables have theirs side by side, "
+     "everything else keeps its bytes; --dense chooses for dense matrices. The engine computes the "
+     "same bits from all of them.\n\n"
      "Until it is whole and checked the file is called DST.part. Interrupted or killed, the same "
      "command goes on from there.",
      cli_run_convert},

@@ -1,4 +1,4 @@
-/* The metadata of a converted file (spec: gguf-names.md, first layout).
+/* The metadata of a converted file (docs/convert.md).
  *
  *   general.*               architecture "deepseek41", name; source.url and source.revision where known
  *   deepseek41.KEY          fields of text_config under their released names: u32, f32, string, bool,

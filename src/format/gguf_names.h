@@ -1,4 +1,4 @@
-/* Released tensor names and the names they have in a converted file (spec: gguf-names.md).
+/* Released tensor names and the names they have in a converted file (docs/convert.md).
  *
  * One table of patterns.  Most tensors keep a place of their own; the codes of a layer's experts
  * share one tensor with their scales, [k, n, experts]; an Engram table's codes and scales share

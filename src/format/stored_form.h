@@ -1,5 +1,5 @@
 /* How released payloads lie in a converted file, and back: pure functions on memory, every one exact
- * and reversible (spec: checkpoint.md section 6).
+ * and reversible (docs/convert.md).
  *
  *   FP8 matrix   e4m3 codes [o][i] with ue8m0 scales [ceil(o/32)][ceil(i/32)] -> the values
  *                code * scale as float32 or bfloat16; with the scales the codes come back

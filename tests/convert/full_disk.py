@@ -88,7 +88,9 @@ def fill_up(plumb, checkpoints, folder, command):
         process.send_signal(signal.SIGCONT)
         _, said = process.communicate(timeout=PATIENCE)
         wanted = (f"plumb {command}: {re.escape(str(part_of(target)))}: (write|header) at [0-9]+: found "
-                  f"{os.strerror(28)}, expected room for [0-9]+ more bytes\n")
+                  f"{os.strerror(28)}, expected room for [0-9]+ more bytes\n"
+                  f"plumb {command}: what is written stays in {re.escape(str(part_of(target)))}; the same "
+                  "command goes on from there\n")
         check(process.returncode == 1 and re.fullmatch(wanted, said), f"{process.returncode} {said!r}")
         check(part_of(target).exists() and not target.exists(), "the part stays")
         refuse(plumb, command, "-q", source, target, says="free disk space: found 0.000 GB, expected")

@@ -13,6 +13,7 @@ from runs import Skip, check, digest, main, part_of, refuse, run, succeed
 
 NOT_PLAIN = "found something that is no plain file, expected a name for a new file"
 FOLDER = "found a folder, expected a name for a new file"
+IN_SOURCE = "found a place in the source's folder, expected a place outside of it"
 OF_SOURCE = "found a file of the source, expected a name for a new file"
 
 
@@ -45,7 +46,7 @@ def make_obstacles(folder):
 def test_targets_that_are_taken(plumb, _, checkpoints, folder):
     make_obstacles(folder)
     cases = [("fifo", NOT_PLAIN), ("link", NOT_PLAIN), ("dangling", NOT_PLAIN), ("folder", FOLDER),
-             ("folder/", FOLDER), ("folder/..", FOLDER),
+             ("folder/", FOLDER), ("folder/..", FOLDER), ("missing/", FOLDER), ("file/", FOLDER),
              ("missing/x", "missing/x.part: open: found No such file or directory"),
              ("file/x", "file/x: found Not a directory"), ("", "found an empty name")]
     for name, says in cases:
@@ -86,13 +87,22 @@ def test_files_of_the_source(plumb, _, checkpoints, folder):
         (source / name).symlink_to(f"../blobs/{name}")
     (folder / "link").symlink_to("source/config.json")
     os.link(source / "model-00001-of-00004.safetensors", folder / "hard link")
-    names = ["source/config.json", "source/model-00001-of-00004.safetensors",
-             "source/model-00002-of-00004.safetensors", "source/../source/config.json", "link",
-             "hard link", "blobs/config.json", "blobs/model-00002-of-00004.safetensors"]
-    for name in names:
+    (source / "below" / "it").mkdir(parents=True)
+    (folder / "way in").symlink_to("source/below")
+    inside = ["source/config.json", "source/model-00001-of-00004.safetensors",
+              "source/model-00002-of-00004.safetensors", "source/../source/config.json",
+              "source/new", "source/below/it/new", "way in/new", "way in/../new"]
+    links = ["link", "hard link", "blobs/config.json", "blobs/model-00002-of-00004.safetensors"]
+    cases = ([(name, IN_SOURCE) for name in inside] + [(name, OF_SOURCE) for name in links]
+             + [(name, FOLDER) for name in ("source", "source/", "source/below", "source/new/")])
+    for name, says in cases:
         for force in [], ["--force"]:
             refuse_unchanged(folder, plumb, "convert", *force, source, f"{folder}/{name}",
-                             says=[f"{folder}/{name}", OF_SOURCE])
+                             says=[f"{folder}/{name}", says])
+    for way in source, folder / "way":
+        if way != source:
+            way.symlink_to("source")
+        refuse_unchanged(folder, plumb, "convert", way, f"{source}/new", says=IN_SOURCE)
 
 
 def test_packing_into_the_source(plumb, _, checkpoints, folder):

@@ -59,7 +59,7 @@ class Begun:
 
     def anew(self, *options, there=True):
         said = self.go_on(*options)
-        check("written before" not in said, f"it begins anew: {said}")
+        check("goes on from" not in said, f"it begins anew: {said}")
         check(("of no use for this work: begun anew" in said) == there, f"and says so: {said}")
 
 
@@ -79,8 +79,9 @@ def payloads(path):
     return [(begin + a, size, begin + b) for a, size, b in zip(offsets, sizes, ends)]
 
 
-def told(places):
-    return f"{sum(size for _, size, _ in places) / 1e9:.3f} GB had been written before"
+def told(begun, places):
+    there = sum(size for _, size, _ in places) / 1e9
+    return f"goes on from {begun.part}: {there:.3f} GB of it are there"
 
 
 def test_only_the_name_lacks(*about):
@@ -90,7 +91,7 @@ def test_only_the_name_lacks(*about):
         begun = Begun(*about[:-1], folder, command)
         was, places = begun.part.stat(), payloads(begun.target.with_name("reference"))
         said = begun.go_on()
-        check(told(places) in said, f"{told(places)}: {said}")
+        check(told(begun, places) in said, f"{told(begun, places)}: {said}")
         check(begun.target.stat().st_ino == was.st_ino, "it is the part")
 
 
@@ -120,7 +121,7 @@ def test_some_payloads_are_there(*about):
         written = (end - begin) // 2 if tensor % 3 == 1 else 0
         begun.rewrite(begin + written, bytes(end - begin - written))
     said = begun.go_on()
-    check(told(places[::3]) in said, f"{told(places[::3])}: {said}")
+    check(told(begun, places[::3]) in said, f"{told(begun, places[::3])}: {said}")
 
 
 def zero_tensor(shard, name):
@@ -170,13 +171,13 @@ def test_part_of_something_else(*about):
         begun.anew(there=change not in (empty, gone))
         begun.target.unlink()
     begun.part.write_bytes(whole)
-    check("written before" in begun.go_on(), "without a change it goes on")
+    check("goes on from" in begun.go_on(), "without a change it goes on")
 
 
 def test_other_form(plumb, steps, checkpoints, folder):
     begun = Begun(plumb, steps, checkpoints, folder)
     done = run(plumb, "convert", "--dense", "fp8", begun.source, begun.target)
-    check(done.returncode == 0 and "written before" not in done.stderr, done.stderr)
+    check(done.returncode == 0 and "goes on from" not in done.stderr, done.stderr)
     succeed(plumb, "convert", "-q", "--dense", "fp8", begun.source, folder / "fp8")
     check(digest(begun.target) == digest(folder / "fp8"), "what was asked for the second time")
 
@@ -260,9 +261,9 @@ def test_progress(plumb, _, checkpoints, folder):
     except OSError as fault:
         raise Skip(f"no pseudo-terminal here: {fault}") from None
     result = succeed(plumb, "convert", checkpoints / "tiny", target)
-    line = (r"\r\x1b\[K(writing|checking what is on disk|comparing with the source): \d+\.\d\d of "
+    line = (r"\r\x1b\[K(looking at values|writing|checking what is on disk|comparing with the source): \d+\.\d\d of "
             r"\d+\.\d\d GB \(\d+ %\), \d+\.\d\d GB/s, (\?|\d+:\d\d(:\d\d)?) left")
-    for command, source, phases in (("convert", checkpoints / "tiny", 2), ("pack", target, 3)):
+    for command, source, phases in (("convert", checkpoints / "tiny", 2), ("pack", target, 4)):
         to = folder / f"{command}ed"
         shown = on_terminal(plumb, command, source, to)
         lines = re.search(f"^((?:{line})+)\r\x1b\\[K{to}: ", shown, re.MULTILINE)

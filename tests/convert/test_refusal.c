@@ -222,8 +222,8 @@ static void declined_is_told(void) {
     plumb__text192 fp8, f32;
     write_fp8(&too_small, &fp8);
     write_f32("layers.0.hc_ffn_fn", &nine_digits, &f32);
-    fp8 = plumb__format("blk.0.attn_q_a.weight stays f32: %.60s is no bf16 number", fp8.s);
-    f32 = plumb__format("blk.0.hc_ffn_fn.weight stays f32: %.60s is no bf16 number", f32.s);
+    fp8 = plumb__format("blk.0.attn_q_a.weight stays f32: the value in %.60s does not fit bf16", fp8.s);
+    f32 = plumb__format("blk.0.hc_ffn_fn.weight stays f32: the value in %.60s does not fit bf16", f32.s);
     for (int packing = 0; packing < 2; packing++) {
         lines told = {.count = 0};
         const plumb_convert_options options = {.dense = PLUMB_DENSE_BF16, .force = true, .jobs = 2,
