@@ -11,6 +11,18 @@ typedef plumb_status (*writer)(const char *source, const char *target,
                                const plumb_convert_options *options, plumb_convert_result *result,
                                plumb_error *err);
 
+/* Whom lines are told to, and what stands on the terminal meanwhile. */
+typedef struct teller {
+    cli_options *options;
+    cli_progress *progress;
+} teller;
+
+static void tell(void *user, plumb_log_level level, const char *line) {
+    const teller *t = user;
+    cli_progress_end(t->progress); /* the next report shows it again */
+    cli_log(t->options, level, line);
+}
+
 static void print_result(const char *target, const plumb_convert_result *r) {
     cli_print("%s: %s bytes, %s tensors; dense matrices: %lld f32, %lld bf16, %lld fp8\n", target,
               cli_grouped(r->file_bytes).text, cli_grouped(r->tensors).text,
@@ -28,9 +40,10 @@ static int run(const cli_options *options, writer write, plumb_dense dense) {
     plumb_status status = cli_find_model(&named, source, &err);
     if (status != PLUMB_OK) return cli_report(options, &err);
     cli_progress progress = cli_progress_begin(options);
+    teller listener = {&named, &progress};
     const plumb_convert_options request = {.dense = dense, .force = options->force,
-                                           .jobs = (int)options->jobs, .log = cli_log,
-                                           .log_user = &named, .progress = cli_progress_show,
+                                           .jobs = (int)options->jobs, .log = tell,
+                                           .log_user = &listener, .progress = cli_progress_show,
                                            .progress_user = &progress};
     plumb_convert_result result = {0};
     status = cli_interrupt_catch(&err);

@@ -1,5 +1,5 @@
 /* Runs that something happens to: a source that changes, a disk that loses what it was given, another run
- * that ends in between, a file system without hard links.  A fault is told by file; nothing stands under the
+ * that ends in between, a file system without hard links or with shared blocks.  A fault is told by file; nothing stands under the
  * final name but what is whole; and the next run ends with the bytes of an undisturbed one. */
 #include "convert/convert.h"
 #include "convert/faulty_system.h"
@@ -333,6 +333,35 @@ static void enter_folder(char path[512]) {
     must(mkdtemp(path) && chdir(path) == 0, path);
 }
 
+/* ---- Room ------------------------------------------------------------------------------------------- */
+
+/* Payloads that the packed file shares with its source need none; the rest does. */
+static void shared_blocks(void) {
+    content wanted = reference(&packing), unpacked = load(UNPACKED);
+    int64_t packed = (int64_t)(unpacked.size - wanted.size); /* half the bytes go, as many are new */
+    const struct {
+        bool shares;
+        int64_t available;
+        bool enough;
+    } disks[] = {{false, packed + (1 << 20), false}, {true, packed + (1 << 20), true},
+                 {true, packed - (64 << 10), false}};
+    for (size_t i = 0; i < sizeof disks / sizeof disks[0]; i++) {
+        plumb_error err = {0};
+        faulty_disk_now = (faulty_disk){.shares = disks[i].shares, .is_small = true,
+                                        .available = disks[i].available};
+        plumb_status status = make(&packing, &usual, &err);
+        T_CHECK(status == (disks[i].enough ? PLUMB_OK : PLUMB_ERROR_IO), "disk %zu: %s, %s", i, err.found,
+                err.expected);
+        T_CHECK(holds(TARGET, &wanted) == disks[i].enough && !exists(PART), "disk %zu: what is there", i);
+        if (!disks[i].enough) T_CHECK(strcmp(err.field, "free disk space") == 0, "%s", err.field);
+        T_CHECK(disks[i].enough ? faulty_disk_now.shared > 1 : faulty_disk_now.shared == disks[i].shares,
+                "disk %zu: %d ranges, of which one is the trial", i, faulty_disk_now.shared);
+        clear();
+    }
+    free(wanted.bytes);
+    free(unpacked.bytes);
+}
+
 static int remove_one(const char *path, const struct stat *about, int type, struct FTW *walk) {
     (void)about;
     (void)type;
@@ -345,7 +374,8 @@ int main(int argc, char **argv) {
                                    {"noted_when_given_up", noted_when_given_up},
                                    {"without_hard_links", without_hard_links},
                                    {"name_taken_meanwhile", name_taken_meanwhile},
-                                   {"other_run_ends", other_run_ends}};
+                                   {"other_run_ends", other_run_ends},
+                                   {"shared_blocks", shared_blocks}};
     specimen tiny = specimen_open(BUILD_DIR "/checkpoints", "tiny");
     char folder[512];
     enter_folder(folder);

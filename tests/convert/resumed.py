@@ -228,6 +228,9 @@ def test_interrupted(plumb, _, checkpoints, folder):
             process.send_signal(number)
             out, said = process.communicate(timeout=PATIENCE)
             check(process.returncode == 130 and out == "", f"{process.returncode} {out}")
+            if not quiet and number != signal.SIGINT:
+                resumed, said = said.split("\n", 1)
+                check(f"goes on from {target}.part: " in resumed, resumed)
             check(said == "plumb convert: interrupted; the same command goes on from "
                   f"{target}.part\n", said)
             check(part_of(target).exists() and not target.exists(), "the part is there")
@@ -266,7 +269,8 @@ def test_progress(plumb, _, checkpoints, folder):
     for command, source, phases in (("convert", checkpoints / "tiny", 2), ("pack", target, 4)):
         to = folder / f"{command}ed"
         shown = on_terminal(plumb, command, source, to)
-        lines = re.search(f"^((?:{line})+)\r\x1b\\[K{to}: ", shown, re.MULTILINE)
+        told = r"\r\x1b\[K(?:plumb pack: \S+ stays f32: [^\n]*\n)+"
+        lines = re.search(f"^((?:{line})+(?:{told}(?:{line})+)?)\r\x1b\\[K{to}: ", shown, re.MULTILINE)
         check(lines, f"lines of progress, taken away at the end: {shown!r}")
         check(len(set(m[0] for m in re.findall(line, lines[1]))) == phases, f"phases: {shown!r}")
         check(shown.count("(100 %)") >= phases, f"each comes to its end: {shown!r}")
