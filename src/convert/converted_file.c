@@ -152,7 +152,6 @@ plumb_status plumb__converted_file_list(const plumb_checkpoint *checkpoint,
     (void)plumb__tensor_table_visit(config, list_tensor, &l);
     l.tables = true;
     if (l.status == PLUMB_OK) (void)plumb__tensor_table_visit(config, list_tensor, &l);
-    for (int64_t i = 0; i < file->count; i++) file->payload_bytes += file->tensor[i].bytes;
     if (l.status != PLUMB_OK) plumb__converted_file_free(file);
     return l.status;
 }

@@ -31,7 +31,6 @@ typedef struct plumb_converted_file {
     plumb_stored_tensor *tensor;        /* [count] in file order */
     int64_t count;
     plumb_stored_part *parts;           /* of all tensors */
-    int64_t payload_bytes;              /* of all tensors, without padding */
 } plumb_converted_file;
 
 /* Lists what a file with all tensors of the checkpoint holds, each in the form in which the checkpoint

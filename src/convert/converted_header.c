@@ -90,11 +90,8 @@ plumb_status plumb__converted_header_build(plumb_converted_file *file, plumb_met
         if (status == PLUMB_OK) blocks = blocks_of(gguf.header_bytes);
     }
     if (status == PLUMB_OK) status = find_digests(&gguf, header, err);
-    file->payload_bytes = 0;
-    for (int64_t i = 0; i < file->count && status == PLUMB_OK; i++) {
+    for (int64_t i = 0; i < file->count && status == PLUMB_OK; i++)
         file->tensor[i].offset = offsets[i];
-        file->payload_bytes += file->tensor[i].bytes;
-    }
     plumb__gguf_free(&gguf);
     free(offsets);
     if (status != PLUMB_OK) plumb__converted_header_free(header);
