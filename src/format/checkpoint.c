@@ -2,13 +2,13 @@
 #include "format/checkpoint_parts.h"
 
 #include "base/error.h"
-#include "format/model_files.h"
 #include "format/tensor_table.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void plumb__checkpoint_say(const plumb_checkpoint *checkpoint, plumb_log_level level, const char *line) {
@@ -105,6 +105,12 @@ static plumb_status check_missing(const plumb_checkpoint *checkpoint, plumb_erro
 
 /* ---- Open and close -------------------------------------------------------------------------- */
 
+/* Only a converted file is a checkpoint in one file, whatever it begins with. */
+static bool is_single_file(const char *path) {
+    struct stat found;
+    return stat(path, &found) == 0 && S_ISREG(found.st_mode);
+}
+
 plumb_status plumb__checkpoint_open(const char *path, plumb_log_fn log, void *log_user,
                                     plumb_checkpoint **checkpoint, plumb_error *err) {
     plumb_checkpoint *opened = calloc(1, sizeof *opened);
@@ -113,8 +119,8 @@ plumb_status plumb__checkpoint_open(const char *path, plumb_log_fn log, void *lo
     opened->log_user = log_user;
     opened->path = strdup(path);
     plumb_status status = !opened->path ? plumb__fail_memory(err, "path", strlen(path))
-                          : plumb__model_is_file(path) ? plumb__checkpoint_open_gguf(opened, err)
-                                                       : plumb__checkpoint_open_folder(opened, err);
+                          : is_single_file(path) ? plumb__checkpoint_open_gguf(opened, err)
+                                                 : plumb__checkpoint_open_folder(opened, err);
     if (status == PLUMB_OK) status = check_found(opened, err);
     if (status == PLUMB_OK) status = check_missing(opened, err);
     if (status == PLUMB_OK) *checkpoint = opened;

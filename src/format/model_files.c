@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define INDEX_FILE "model.safetensors.index.json"
@@ -21,17 +22,29 @@ const char *const plumb__model_files[PLUMB_MODEL_FILES] = {
     "config.json",           INDEX_FILE,     "tokenizer.json", "tokenizer_config.json",
     "generation_config.json", TOKEN_MAP_FILE};
 
-bool plumb__model_is_file(const char *model) {
+static bool is_named_gguf(const char *model) {
+    static const char ending[] = ".gguf";
+    size_t size = strlen(model), length = sizeof ending - 1;
+    return size > length && !strcmp(model + size - length, ending);
+}
+
+static bool begins_as_gguf(int fd) {
     static const char magic[4] = {'G', 'G', 'U', 'F'};
     char begin[sizeof PLUMB_GGUF_PART_MARK - 1];
-    int fd = open(model, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO has no writer yet */
-    if (fd < 0) return false;
     ssize_t size = pread(fd, begin, sizeof begin, 0);
     /* An unfinished one is refused by whoever reads its header. */
-    bool same = (size >= (ssize_t)sizeof magic && !memcmp(begin, magic, sizeof magic)) ||
-                (size == (ssize_t)sizeof begin && !memcmp(begin, PLUMB_GGUF_PART_MARK, sizeof begin));
+    return (size >= (ssize_t)sizeof magic && !memcmp(begin, magic, sizeof magic)) ||
+           (size == (ssize_t)sizeof begin && !memcmp(begin, PLUMB_GGUF_PART_MARK, sizeof begin));
+}
+
+bool plumb__model_is_file(const char *model) {
+    struct stat opened;
+    int fd = open(model, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO has no writer yet */
+    if (fd < 0) return false;
+    bool regular = fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode);
+    bool is_file = regular && (is_named_gguf(model) || begins_as_gguf(fd));
     (void)close(fd);
-    return same;
+    return is_file;
 }
 
 /* Something that is neither a folder nor a converted file; a link that leads nowhere is something. */

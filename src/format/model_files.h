@@ -22,7 +22,8 @@ enum { PLUMB_GGUF_FORMAT = 1 };              /* what we write, and read */
 enum { PLUMB_MODEL_FILES = 6, PLUMB_MODEL_FILE_BYTES = 1 << 28 /* none is larger */ };
 extern const char *const plumb__model_files[PLUMB_MODEL_FILES];
 
-/* Is the model a single file (a converted one)?  Told by its first bytes, not by its name. */
+/* Is the model a single file (a converted one)?  Told by its first bytes, or else by the name's end
+ * .gguf: with damage in its first bytes it is still one, so that whoever reads it says so. */
 bool plumb__model_is_file(const char *model);
 /* Does it have this file?  Absent is false; a link that leads nowhere and a converted file that
  * cannot be read are true, so that loading it says what is wrong. */

@@ -169,6 +169,77 @@ static void faults(void) {
     T_TRUE(!plumb__model_is_file(p.converted));
 }
 
+/* One named .gguf is one whatever its first bytes are, and the fault is theirs. */
+static void damaged_magic(void) {
+    static const char *const begins[] = {"", "GGU", "GGUE\3", "{}"};
+    paths p = prepare("model-files");
+    char *text, named[300];
+    int64_t size;
+    (void)snprintf(named, sizeof named, "%s/model.gguf", p.folder);
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++) {
+        plumb_error err = {0};
+        plumb_checkpoint *checkpoint = NULL;
+        fixture_write(p.folder, "model.gguf", begins[i], strlen(begins[i]));
+        fixture_write(p.folder, "other", begins[i], strlen(begins[i]));
+        T_CHECK(plumb__model_is_file(named) && !plumb__model_is_file(p.other), "%s", begins[i]);
+        T_TRUE(plumb__model_file_load(named, "tokenizer.json", 99, &text, &size, &err) != PLUMB_OK);
+        T_ERROR(&err, PLUMB_ERROR_FORMAT, "model.gguf", "magic", begins[i]);
+        const char *const paths[] = {named, p.other};
+        for (int k = 0; k < 2; k++) {
+            T_TRUE(plumb__checkpoint_open(paths[k], NULL, NULL, &checkpoint, &err) != PLUMB_OK);
+            T_ERROR(&err, PLUMB_ERROR_FORMAT, paths[k], "magic", begins[i]);
+            T_CHECK(err.offset == 0, "%" PRId64, err.offset);
+        }
+    }
+    T_TRUE(remove(named) == 0 && mkdir(named, 0777) == 0);
+    T_TRUE(!plumb__model_is_file(named) && rmdir(named) == 0);
+}
+
+/* Which of the small files must be there on both sides, and where they differ. */
+static void compared(void) {
+    paths p = prepare("model-files");
+    char source[300];
+    (void)snprintf(source, sizeof source, "%s/source", p.folder);
+    (void)mkdir(source, 0777);
+    static const struct {
+        const char *name, *ours, *theirs; /* NULL: none */
+        int64_t offset;                   /* -2: equal */
+        const char *found, *expected;
+    } rows[] = {
+        {"config.json", "abc", "abc", -2, NULL, NULL},
+        {"config.json", "abc", "aXc", 1, "0x62", "0x58, as in "},
+        {"tokenizer.json", "ab", "abc", 2, "end of file", "0x63, as in "},
+        {"generation_config.json", NULL, "", -1, "no such file", "end of file, as in "},
+        {"tokenizer_config.json", "x", NULL, -1, "0x78", "no such file, as in "},
+        {"engram_token_map.i32", "x", NULL, -2, NULL, NULL},
+        {"engram_token_map.i32", NULL, "x", -1, "no such file", "0x78, as in "},
+        {"model.safetensors.index.json", "x", "y", -2, NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        plumb_error err = {0};
+        char ours[400], theirs[400];
+        (void)snprintf(ours, sizeof ours, "%s/%s", p.folder, rows[i].name);
+        (void)snprintf(theirs, sizeof theirs, "%s/%s", source, rows[i].name);
+        if (rows[i].ours) fixture_write(p.folder, rows[i].name, rows[i].ours, strlen(rows[i].ours));
+        if (rows[i].theirs)
+            fixture_write(source, rows[i].name, rows[i].theirs, strlen(rows[i].theirs));
+        plumb_status status = plumb__model_files_compare(p.folder, source, &err);
+        if (rows[i].offset == -2) {
+            T_CHECK(status == PLUMB_OK, "%zu: %s %s", i, err.file, err.found);
+        } else {
+            T_CHECK(status == PLUMB_ERROR_VALUE && strstr(err.file, rows[i].name), "%zu: %s", i,
+                    err.file);
+            T_CHECK(err.offset == rows[i].offset && !strcmp(err.found, rows[i].found), "%zu: %s", i,
+                    err.found);
+            T_CHECK(!strncmp(err.expected, rows[i].expected, strlen(rows[i].expected)), "%zu: %s", i,
+                    err.expected);
+        }
+        (void)remove(ours);
+        (void)remove(theirs);
+    }
+    T_TRUE(rmdir(source) == 0);
+}
+
 /* Neither a folder nor a converted file: the file that is asked for, or nothing. */
 static void other_paths(void) {
     paths p = prepare("model-files");
@@ -200,4 +271,4 @@ static void other_paths(void) {
 }
 
 T_MAIN({"same_bytes", same_bytes}, {"same_model", same_model}, {"faults", faults},
-       {"other_paths", other_paths})
+       {"damaged_magic", damaged_magic}, {"compared", compared}, {"other_paths", other_paths})
