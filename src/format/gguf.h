@@ -116,7 +116,6 @@ PLUMB_MUST_CHECK plumb_status plumb__gguf_writer_create(int64_t alignment,
 void plumb__gguf_writer_destroy(plumb_gguf_writer *writer);
 
 void plumb__gguf_write_u32(plumb_gguf_writer *writer, const char *key, uint32_t value);
-void plumb__gguf_write_u64(plumb_gguf_writer *writer, const char *key, uint64_t value);
 void plumb__gguf_write_f32(plumb_gguf_writer *writer, const char *key, float value);
 void plumb__gguf_write_bool(plumb_gguf_writer *writer, const char *key, bool value);
 void plumb__gguf_write_string(plumb_gguf_writer *writer, const char *key, const char *text,

@@ -87,11 +87,6 @@ void plumb__gguf_write_u32(plumb_gguf_writer *writer, const char *key, uint32_t 
     put_u32(writer, &writer->keys, value);
 }
 
-void plumb__gguf_write_u64(plumb_gguf_writer *writer, const char *key, uint64_t value) {
-    put_key(writer, key, PLUMB_GGUF_U64);
-    put_u64(writer, &writer->keys, value);
-}
-
 void plumb__gguf_write_f32(plumb_gguf_writer *writer, const char *key, float value) {
     put_key(writer, key, PLUMB_GGUF_F32);
     put(writer, &writer->keys, &value, sizeof value);

@@ -26,10 +26,13 @@ static plumb_gguf_writer *new_writer(int64_t alignment) {
 
 static void write_keys(plumb_gguf_writer *w) {
     static const char text[] = "Gr\xC3\xBC\xC3\x9F" "e \xE4\xBD\xA0\xE5\xA5\xBD \xF0\x9F\x98\x80\0behind a NUL";
+    static const uint64_t number = (UINT64_C(1) << 63) + 5;
     static const char *const tokens[] = {"", "a", "\xC3\xA9", "longer than eight bytes"};
     plumb__gguf_write_string(w, "general.architecture", "test", 4);
     plumb__gguf_write_u32(w, "u32", UINT32_MAX);
-    plumb__gguf_write_u64(w, "u64", (UINT64_C(1) << 63) + 5);
+    plumb__gguf_write_value(w, &(const plumb_gguf_value){.key = "u64", .type = PLUMB_GGUF_U64, .count = 1,
+                                                         .bytes = (const uint8_t *)&number,
+                                                         .size = sizeof number});
     plumb__gguf_write_f32(w, "f32", -0.15625f);
     plumb__gguf_write_bool(w, "yes", true);
     plumb__gguf_write_bool(w, "no", false);
