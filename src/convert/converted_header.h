@@ -22,8 +22,9 @@
 enum { PLUMB_HEADER_BLOCK = 65536 };
 
 typedef struct plumb_converted_header {
-    uint8_t *bytes;       /* [size], padded up to the first payload */
-    int64_t size, file_bytes;
+    uint8_t *bytes;       /* [size] */
+    int64_t size;         /* as built, up to the first payload; as read, text_bytes */
+    int64_t file_bytes;
     int64_t text_bytes;   /* without the padding */
     int64_t source_at, sources; /* where the digests begin, how many */
     int64_t stored_at, stored;

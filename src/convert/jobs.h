@@ -7,7 +7,7 @@
 
 /* Told about ten times a second, on the calling thread; nonzero stops the work. */
 typedef struct plumb_progress {
-    const char *doing;   /* "writing", "checking what was written" */
+    const char *doing;   /* for people: "writing", "auditing" */
     int64_t done, total; /* bytes */
     double seconds;      /* since this part of the work began */
 } plumb_progress;

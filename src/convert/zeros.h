@@ -1,8 +1,8 @@
 /* Payloads of nothing but zeros, as holes make them: a skeleton of a model has hundreds of gigabytes.
  *
  * Zero codes with zero scales are zeros in every form whose units stand for themselves, and the digest
- * of zeros follows from their number.  So a hole is neither read, encoded nor written, and of each size
- * hashed once. */
+ * of zeros follows from their number.  So a hole is neither read, encoded nor written, and the
+ * digests of the first PLUMB_ZEROS_KNOWN sizes are kept for those that come after. */
 #ifndef PLUMB_CONVERT_ZEROS_H
 #define PLUMB_CONVERT_ZEROS_H
 
