@@ -1,16 +1,17 @@
-/* Reading files.  pread, so that threads may share a descriptor. */
+/* Reading and writing files.  pread and pwrite, so that threads may share a descriptor. */
 #include "base/file.h"
 
 #include "base/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* One system call moves at most about 2 GiB on Linux; asking for less keeps the sums simple. */
-enum { MAX_READ = 1 << 30 };
+enum { MOST_AT_ONCE = 1 << 30 };
 
 plumb_status plumb__file_open(const char *path, int *fd, struct stat *status, plumb_error *err) {
     /* O_NONBLOCK: opening a FIFO by mistake must not hang; it does nothing to regular files. */
@@ -40,7 +41,7 @@ plumb_status plumb__file_read_at(int fd, const char *path, const char *field, in
                                  int64_t size, void *into, plumb_error *err) {
     char *to = into;
     while (size > 0) {
-        size_t ask = (size_t)(size < MAX_READ ? size : MAX_READ);
+        size_t ask = (size_t)(size < MOST_AT_ONCE ? size : MOST_AT_ONCE);
         ssize_t got = pread(fd, to, ask, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
@@ -54,6 +55,37 @@ plumb_status plumb__file_read_at(int fd, const char *path, const char *field, in
         size -= got;
     }
     return PLUMB_OK;
+}
+
+plumb_status plumb__file_write_at(int fd, const char *path, int64_t offset, int64_t size,
+                                  const void *from, plumb_error *err) {
+    const char *rest = from;
+    while (size > 0) {
+        size_t ask = (size_t)(size < MOST_AT_ONCE ? size : MOST_AT_ONCE);
+        ssize_t put = pwrite(fd, rest, ask, (off_t)offset);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0)
+            return plumb__fail(err, PLUMB_ERROR_IO, path, "write", offset,
+                               put == 0 ? "nothing written" : strerror(errno),
+                               "room for %lld more bytes", (long long)size);
+        rest += put;
+        offset += put;
+        size -= put;
+    }
+    return PLUMB_OK;
+}
+
+plumb_status plumb__file_sync_folder(const char *path, plumb_error *err) {
+    char *copy = strdup(path); /* dirname writes to it */
+    if (!copy) return plumb__fail_memory(err, path, strlen(path));
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool good = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
+    plumb_status status = good ? PLUMB_OK
+                               : plumb__fail(err, PLUMB_ERROR_IO, path, "folder", -1,
+                                             strerror(errno), "a folder to be synced");
+    if (fd >= 0) (void)close(fd);
+    free(copy);
+    return status;
 }
 
 plumb_status plumb__file_load(const char *path, int64_t limit, char **text, int64_t *size,

@@ -1,11 +1,10 @@
 #include "convert/payload_writer.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/pages.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     BLOCK = 4096,        /* what uncached writes are aligned to */
@@ -38,19 +37,10 @@ static bool all_zero(const uint8_t *bytes, int64_t size) {
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)size - 1) == 0;
 }
 
-static plumb_status write_all(const plumb_payload_writer *w, int64_t begin, int64_t end,
-                              plumb_error *err) {
-    while (begin < end) {
-        ssize_t count = pwrite(w->fd, w->memory + begin, (size_t)(end - begin),
-                               (off_t)(w->offset + begin));
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0)
-            return plumb__fail(err, PLUMB_ERROR_IO, w->path, "write", w->offset + begin,
-                               count == 0 ? "nothing written" : strerror(errno),
-                               "room for %lld more bytes", (long long)(end - begin));
-        begin += count;
-    }
-    return PLUMB_OK;
+static plumb_status write_part(const plumb_payload_writer *w, int64_t begin, int64_t end,
+                               plumb_error *err) {
+    return plumb__file_write_at(w->fd, w->path, w->offset + begin, end - begin, w->memory + begin,
+                                err);
 }
 
 /* Writes the first `size` bytes, whole blocks: the file has zeros already where nothing was written. */
@@ -60,10 +50,10 @@ static plumb_status flush(plumb_payload_writer *w, int64_t size, plumb_error *er
     for (int64_t at = 0; at < size && status == PLUMB_OK; at += HOLE) {
         int64_t piece = size - at < HOLE ? size - at : HOLE;
         if (!all_zero(w->memory + at, piece)) continue;
-        status = write_all(w, begin, at, err);
+        status = write_part(w, begin, at, err);
         begin = at + piece;
     }
-    return status == PLUMB_OK ? write_all(w, begin, size, err) : status;
+    return status == PLUMB_OK ? write_part(w, begin, size, err) : status;
 }
 
 static void hash_new(plumb_payload_writer *w) {

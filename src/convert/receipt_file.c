@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,31 +80,22 @@ plumb_status plumb__receipt_file_check(const char *text, size_t size, const char
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const char *bytes, size_t size) {
-    while (size > 0) {
-        ssize_t count = write(fd, bytes, size);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return false;
-        bytes += count;
-        size -= (size_t)count;
-    }
-    return true;
-}
-
-/* So that the new name survives a loss of power; not every file system can. */
-static void sync_folder(const char *path) {
-    char *copy = strdup(path);
-    int fd = copy ? open(dirname(copy), O_RDONLY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        (void)fsync(fd);
-        (void)close(fd);
-    }
-    free(copy);
-}
-
 static plumb_status fail_write(const char *path, plumb_error *err) {
     return plumb__fail(err, PLUMB_ERROR_IO, path, "receipt", -1, strerror(errno),
                        "a file that can be written");
+}
+
+/* The body, `size` bytes of it, and the ending. */
+static plumb_status write_new(const char *path, const char *body, int64_t size, const char *ending,
+                              plumb_error *err) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) return fail_write(path, err);
+    plumb_status status = plumb__file_write_at(fd, path, 0, size, body, err);
+    if (status == PLUMB_OK) status = plumb__file_write_at(fd, path, size, ENDING, ending, err);
+    if (status == PLUMB_OK && fsync(fd) != 0) status = fail_write(path, err);
+    if (close(fd) != 0 && status == PLUMB_OK) status = fail_write(path, err);
+    if (status != PLUMB_OK) (void)unlink(path);
+    return status;
 }
 
 plumb_status plumb__receipt_file_write(const char *path, const char *body, plumb_error *err) {
@@ -117,20 +107,11 @@ plumb_status plumb__receipt_file_write(const char *path, const char *body, plumb
     char *beside = malloc(length);
     if (!beside) return plumb__fail_memory(err, path, length);
     (void)snprintf(beside, length, "%s.%ld.part", path, (long)getpid());
-    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    plumb_status status = PLUMB_OK;
-    if (fd < 0) {
-        status = fail_write(beside, err);
-    } else {
-        bool good = write_all(fd, body, size) && write_all(fd, ending, ENDING) && fsync(fd) == 0;
-        if (!good) status = fail_write(beside, err);
-        if (close(fd) != 0 && good) status = fail_write(beside, err);
-        if (status == PLUMB_OK && rename(beside, path) != 0) status = fail_write(path, err);
-        if (status == PLUMB_OK)
-            sync_folder(path);
-        else
-            (void)unlink(beside);
+    plumb_status status = write_new(beside, body, (int64_t)size, ending, err);
+    if (status == PLUMB_OK && rename(beside, path) != 0) {
+        status = fail_write(path, err);
+        (void)unlink(beside);
     }
     free(beside);
-    return status;
+    return status == PLUMB_OK ? plumb__file_sync_folder(path, err) : status;
 }
