@@ -11,7 +11,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { ONE_IN = 100, SEED = 507 }; /* draws the head of small models, which a test needs */
+enum { ONE_IN = 100, SEED = 1 };
 
 typedef struct sorting {
     const plumb_tensor *tensor;
