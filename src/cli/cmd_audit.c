@@ -108,15 +108,19 @@ static plumb_status run(auditing *a, const char *path, plumb_error *err) {
 int cli_run_audit(const cli_options *options) {
     cli_options named = *options;
     named.model = options->arguments[0];
-    char path[CLI_PATH_SIZE];
+    char path[CLI_PATH_SIZE], source[CLI_PATH_SIZE];
     plumb_error err = {0};
     plumb_status status = cli_find_model(&named, path, &err);
+    if (status == PLUMB_OK && options->source) {
+        named.model = options->source;
+        status = cli_find_model(&named, source, &err);
+    }
     char *receipt_path = status == PLUMB_OK ? plumb__receipt_path(path) : NULL;
     if (status == PLUMB_OK && !receipt_path) status = plumb__fail_memory(&err, "path", sizeof path);
     cli_progress progress = cli_progress_begin(options);
     auditing a = {.options = options,
                   .receipt_path = receipt_path,
-                  .request = {.source = options->source,
+                  .request = {.source = options->source ? source : NULL,
                               .sample = options->sample,
                               .jobs = (int)options->jobs,
                               .log = cli_log,
@@ -129,5 +133,6 @@ int cli_run_audit(const cli_options *options) {
     plumb__checkpoint_close(a.checkpoint);
     free(a.digests);
     free(receipt_path);
+    if (status == PLUMB_ERROR_CANCELLED) cli_complain(options, "interrupted");
     return status == PLUMB_OK ? CLI_OK : cli_report(options, &err);
 }

@@ -35,7 +35,7 @@ static void print_stored(const cli_inspection *found) {
                   cli_grouped(s->tensors).text, cli_grouped(s->file_bytes).text,
                   (long long)s->matrices[PLUMB_DENSE_F32], (long long)s->matrices[PLUMB_DENSE_BF16],
                   (long long)s->matrices[PLUMB_DENSE_FP8]);
-    cli_print("digests     %s\n", found->digests);
+    cli_print("digests     %s\n", found->digests.words);
 }
 
 static void print_config(const plumb_checkpoint *checkpoint, const cli_inspection *found) {

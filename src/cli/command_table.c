@@ -33,8 +33,9 @@ const cli_command cli_commands[] = {
      "begin-of-sentence token, no chat format. The model may also be a tokenizer.json.",
      cli_run_tokenize},
     {CLI_INSPECT, "inspect", "show what a model is made of", "[MODEL]", 0, 1,
-     "Prints the configuration, which layers share what, and the tensors and bytes of each part, "
-     "without reading any weights. MODEL is what -m takes.",
+     "Prints the configuration, which release it is and by what that is known, what digests there are "
+     "and whether the files are still theirs, which layers share what, and the tensors and bytes of "
+     "each part, without reading any weights. MODEL is what -m takes.",
      cli_run_inspect},
     {CLI_PLAN, "plan", "show what a machine will do with a model", "[MODEL]", 0, 1,
      "Prints how memory is split, how many experts have a slot, how often a token finds its "

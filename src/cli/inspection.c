@@ -6,8 +6,10 @@
 #include "convert/receipt.h"
 #include "format/model_files.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void add(cli_tally *tally, const plumb_tensor *tensor) {
     int64_t elements = tensor->shape[0] * tensor->shape[1];
@@ -45,8 +47,18 @@ static void inspect_stored(const plumb_checkpoint *checkpoint, cli_stored *store
 
 /* ---- Digests --------------------------------------------------------------------------------- */
 
+static void describe(cli_digests *digests, cli_digest_state state, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void describe(cli_digests *digests, cli_digest_state state, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(digests->words, sizeof digests->words, format, list);
+    va_end(list);
+    digests->state = state;
+}
+
 /* "of DATE", and whether the files are as they were then. */
-static void describe_receipt(const char *path, const char *model, char *words, size_t size) {
+static void describe_receipt(const char *path, const char *model, cli_digests *digests) {
     plumb_receipt *receipt = NULL;
     plumb_error err;
     char line[384] = "";
@@ -54,38 +66,40 @@ static void describe_receipt(const char *path, const char *model, char *words, s
     if (status == PLUMB_OK) status = plumb__receipt_check_unchanged(receipt, model, &err);
     if (status != PLUMB_OK) plumb_error_line(&err, line, sizeof line);
     if (!receipt)
-        (void)snprintf(words, size, "a receipt that cannot be used: %s", line);
+        describe(digests, CLI_DIGESTS_UNUSABLE, "a receipt that cannot be used: %s", line);
     else if (status != PLUMB_OK)
-        (void)snprintf(words, size, "receipt of %s, but %s", plumb__receipt_made(receipt), line);
+        describe(digests, CLI_DIGESTS_CHANGED, "receipt of %s, but %s",
+                 plumb__receipt_made(receipt), line);
     else
-        (void)snprintf(words, size, "receipt of %s, files unchanged since",
-                       plumb__receipt_made(receipt));
+        describe(digests, CLI_DIGESTS_UNCHANGED, "receipt of %s, files unchanged since",
+                 plumb__receipt_made(receipt));
     plumb__receipt_destroy(receipt);
 }
 
-static void describe_header(const plumb_gguf *gguf, char *words, size_t size) {
+static void describe_header(const plumb_gguf *gguf, cli_digests *digests) {
     plumb_converted_header header;
     plumb_error err;
     char line[384];
-    plumb_status status = plumb__converted_header_read(gguf, &header, &err);
-    if (status == PLUMB_OK) {
-        (void)snprintf(words, size, "of every tensor inside the file, header intact; no receipt");
+    if (plumb__converted_header_read(gguf, &header, &err) == PLUMB_OK) {
+        describe(digests, CLI_DIGESTS_INTACT,
+                 "of every tensor inside the file, header intact; no receipt");
         plumb__converted_header_free(&header);
         return;
     }
     plumb_error_line(&err, line, sizeof line);
-    (void)snprintf(words, size, "header damaged: %s", line);
+    describe(digests, CLI_DIGESTS_DAMAGED, "header damaged: %s", line);
 }
 
-static plumb_status describe_digests(const plumb_checkpoint *checkpoint, char *words, size_t size,
+static plumb_status describe_digests(const plumb_checkpoint *checkpoint, cli_digests *digests,
                                      plumb_error *err) {
     const char *model = plumb__checkpoint_path(checkpoint);
     const plumb_gguf *gguf = plumb__checkpoint_gguf(checkpoint);
     char *receipt = plumb__receipt_path(model);
-    if (!receipt) return plumb__fail_memory(err, "path", size);
-    if (plumb__receipt_exists(receipt)) describe_receipt(receipt, model, words, size);
-    else if (gguf) describe_header(gguf, words, size);
-    else (void)snprintf(words, size, "none: no receipt of an audit");
+    if (!receipt) return plumb__fail_memory(err, "path", strlen(model));
+    describe(digests, CLI_DIGESTS_NONE, "none: no receipt of an audit");
+    if (gguf) describe_header(gguf, digests);
+    if (digests->state != CLI_DIGESTS_DAMAGED && plumb__receipt_exists(receipt))
+        describe_receipt(receipt, model, digests);
     free(receipt);
     return PLUMB_OK;
 }
@@ -110,8 +124,7 @@ plumb_status cli_inspect(const plumb_checkpoint *checkpoint, cli_inspection *ins
     inspection->has_tokenizer = plumb__model_file_exists(model, "tokenizer.json");
     inspection->has_token_map = plumb__model_file_exists(model, "engram_token_map.i32");
     inspect_stored(checkpoint, &inspection->stored);
-    plumb_status status = describe_digests(checkpoint, inspection->digests,
-                                           sizeof inspection->digests, err);
+    plumb_status status = describe_digests(checkpoint, &inspection->digests, err);
     if (status != PLUMB_OK) return status;
     return plumb__revision_detect(checkpoint, &inspection->revision, err);
 }

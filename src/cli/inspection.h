@@ -18,12 +18,28 @@ typedef struct cli_stored {
     int64_t matrices[PLUMB_DENSE_COUNT];  /* dense ones, by what they are stored as */
 } cli_stored;
 
+/* What is known of the digests without reading any payload.  Damage to what holds them is told first. */
+typedef enum cli_digest_state {
+    CLI_DIGESTS_NONE,      /* a folder without a receipt */
+    CLI_DIGESTS_INTACT,    /* in the header of a converted file without a receipt */
+    CLI_DIGESTS_DAMAGED,   /* that header is not what was written */
+    CLI_DIGESTS_UNCHANGED, /* the files are those of the receipt, by size and time */
+    CLI_DIGESTS_CHANGED,
+    CLI_DIGESTS_UNUSABLE,  /* a receipt that is damaged or cannot be read */
+    CLI_DIGEST_STATES
+} cli_digest_state;
+
+typedef struct cli_digests {
+    cli_digest_state state;
+    char words[512];
+} cli_digests;
+
 typedef struct cli_inspection {
     cli_tally dtypes[PLUMB_DTYPE_COUNT], classes[PLUMB_CLASS_COUNT], total;
     int64_t resident_bytes; /* dense backbone and head: what every token reads */
     plumb_revision revision;
     cli_stored stored;
-    char digests[512];      /* what digests there are, and whether they still hold, in words */
+    cli_digests digests;
     bool has_draft, has_vision, has_tokenizer, has_token_map;
 } cli_inspection;
 

@@ -106,6 +106,20 @@ static json_t *stored_json(json_maker *m, const cli_stored *stored) {
     return object;
 }
 
+static json_t *digests_json(json_maker *m, const cli_digests *digests) {
+    static const char *const states[CLI_DIGEST_STATES] = {
+        [CLI_DIGESTS_NONE] = "none",           [CLI_DIGESTS_INTACT] = "intact",
+        [CLI_DIGESTS_DAMAGED] = "damaged",     [CLI_DIGESTS_UNCHANGED] = "unchanged",
+        [CLI_DIGESTS_CHANGED] = "changed",     [CLI_DIGESTS_UNUSABLE] = "unusable"};
+    /* The words may name a path, which need not be UTF-8. */
+    char words[3 * sizeof digests->words];
+    plumb__clean_text(digests->words, "\xEF\xBF\xBD", true, words, sizeof words);
+    json_t *object = json_object();
+    put(m, object, "state", json_string(states[digests->state]));
+    put(m, object, "words", json_string(words));
+    return object;
+}
+
 static int write_json(const char *bytes, size_t size, void *user) {
     (void)user;
     return cli_write(bytes, size) ? 0 : -1;
@@ -119,7 +133,7 @@ static json_t *report_json(json_maker *m, const cli_options *options,
     char path[3 * CLI_PATH_SIZE];
     plumb__clean_text(plumb__checkpoint_path(checkpoint), "\xEF\xBF\xBD", true, path, sizeof path);
     put(m, report, "model", json_string(path));
-    put(m, report, "digests", json_string(found->digests));
+    put(m, report, "digests", digests_json(m, &found->digests));
     if (found->stored.tensors > 0) put(m, report, "converted", stored_json(m, &found->stored));
     put(m, report, "release", revision_json(m, &found->revision));
     put(m, report, "config", config_json(m, config));
