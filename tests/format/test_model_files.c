@@ -184,10 +184,10 @@ static void damaged_magic(void) {
         T_CHECK(plumb__model_is_file(named) && !plumb__model_is_file(p.other), "%s", begins[i]);
         T_TRUE(plumb__model_file_load(named, "tokenizer.json", 99, &text, &size, &err) != PLUMB_OK);
         T_ERROR(&err, PLUMB_ERROR_FORMAT, "model.gguf", "magic", begins[i]);
-        const char *const paths[] = {named, p.other};
+        const char *const opened[] = {named, p.other};
         for (int k = 0; k < 2; k++) {
-            T_TRUE(plumb__checkpoint_open(paths[k], NULL, NULL, &checkpoint, &err) != PLUMB_OK);
-            T_ERROR(&err, PLUMB_ERROR_FORMAT, paths[k], "magic", begins[i]);
+            T_TRUE(plumb__checkpoint_open(opened[k], NULL, NULL, &checkpoint, &err) != PLUMB_OK);
+            T_ERROR(&err, PLUMB_ERROR_FORMAT, opened[k], "magic", begins[i]);
             T_CHECK(err.offset == 0, "%" PRId64, err.offset);
         }
     }
