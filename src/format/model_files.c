@@ -189,22 +189,24 @@ static plumb_status load_content(const char *model, const char *name, content *i
                                   err);
 }
 
+/* at: -1 where only one side has the file. */
 static plumb__text192 byte_text(const content *c, int64_t at) {
-    if (!c->text) return plumb__format("no such file");
+    if (at < 0) return plumb__format("%s", c->text ? "a file" : "no such file");
     if (at == c->size) return plumb__format("end of file");
     return plumb__format("0x%02X", (unsigned char)c->text[at]);
 }
 
 static plumb_status compare_content(const char *model, const char *source, const char *name,
                                     const content *ours, const content *theirs, plumb_error *err) {
-    int64_t at = 0, shorter = ours->size < theirs->size ? ours->size : theirs->size;
-    bool both = ours->text && theirs->text;
-    while (both && at < shorter && ours->text[at] == theirs->text[at]) at++;
-    if (both && at == ours->size && at == theirs->size) return PLUMB_OK;
+    int64_t at = -1, shorter = ours->size < theirs->size ? ours->size : theirs->size;
+    if (ours->text && theirs->text) {
+        for (at = 0; at < shorter && ours->text[at] == theirs->text[at];) at++;
+        if (at == ours->size && at == theirs->size) return PLUMB_OK;
+    }
     char *path = plumb__model_file_name(model, name);
     if (!path) return plumb__fail_memory(err, name, strlen(model));
     plumb_status status =
-        plumb__fail(err, PLUMB_ERROR_VALUE, path, NULL, both ? at : -1, byte_text(ours, at).s,
+        plumb__fail(err, PLUMB_ERROR_VALUE, path, NULL, at, byte_text(ours, at).s,
                     "%s, as in %.120s", byte_text(theirs, at).s, source);
     free(path);
     return status;

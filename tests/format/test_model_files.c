@@ -209,10 +209,10 @@ static void compared(void) {
         {"config.json", "abc", "abc", -2, NULL, NULL},
         {"config.json", "abc", "aXc", 1, "0x62", "0x58, as in "},
         {"tokenizer.json", "ab", "abc", 2, "end of file", "0x63, as in "},
-        {"generation_config.json", NULL, "", -1, "no such file", "end of file, as in "},
-        {"tokenizer_config.json", "x", NULL, -1, "0x78", "no such file, as in "},
+        {"generation_config.json", NULL, "", -1, "no such file", "a file, as in "},
+        {"tokenizer_config.json", "x", NULL, -1, "a file", "no such file, as in "},
         {"engram_token_map.i32", "x", NULL, -2, NULL, NULL},
-        {"engram_token_map.i32", NULL, "x", -1, "no such file", "0x78, as in "},
+        {"engram_token_map.i32", NULL, "x", -1, "no such file", "a file, as in "},
         {"model.safetensors.index.json", "x", "y", -2, NULL, NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
