@@ -2,7 +2,6 @@
 #include "cli/inspection.h"
 
 #include "base/error.h"
-#include "convert/converted_header.h"
 #include "convert/receipt.h"
 #include "format/model_files.h"
 
@@ -76,20 +75,6 @@ static void describe_receipt(const char *path, const char *model, cli_digests *d
     plumb__receipt_destroy(receipt);
 }
 
-static void describe_header(const plumb_gguf *gguf, cli_digests *digests) {
-    plumb_converted_header header;
-    plumb_error err;
-    char line[384];
-    if (plumb__converted_header_read(gguf, &header, &err) == PLUMB_OK) {
-        describe(digests, CLI_DIGESTS_INTACT,
-                 "of every tensor inside the file, header intact; no receipt");
-        plumb__converted_header_free(&header);
-        return;
-    }
-    plumb_error_line(&err, line, sizeof line);
-    describe(digests, CLI_DIGESTS_DAMAGED, "header damaged: %s", line);
-}
-
 static plumb_status describe_digests(const plumb_checkpoint *checkpoint, cli_digests *digests,
                                      plumb_error *err) {
     const char *model = plumb__checkpoint_path(checkpoint);
@@ -97,8 +82,11 @@ static plumb_status describe_digests(const plumb_checkpoint *checkpoint, cli_dig
     char *receipt = plumb__receipt_path(model);
     if (!receipt) return plumb__fail_memory(err, "path", strlen(model));
     describe(digests, CLI_DIGESTS_NONE, "none: no receipt of an audit");
-    if (gguf) describe_header(gguf, digests);
-    if (digests->state != CLI_DIGESTS_DAMAGED && plumb__receipt_exists(receipt))
+    /* A file whose header is damaged does not open. */
+    if (gguf)
+        describe(digests, CLI_DIGESTS_INTACT,
+                 "of every tensor inside the file, header intact; no receipt");
+    if (plumb__receipt_exists(receipt))
         describe_receipt(receipt, model, digests);
     free(receipt);
     return PLUMB_OK;

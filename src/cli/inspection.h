@@ -22,7 +22,6 @@ typedef struct cli_stored {
 typedef enum cli_digest_state {
     CLI_DIGESTS_NONE,      /* a folder without a receipt */
     CLI_DIGESTS_INTACT,    /* in the header of a converted file without a receipt */
-    CLI_DIGESTS_DAMAGED,   /* that header is not what was written */
     CLI_DIGESTS_UNCHANGED, /* the files are those of the receipt, by size and time */
     CLI_DIGESTS_CHANGED,
     CLI_DIGESTS_UNUSABLE,  /* a receipt that is damaged or cannot be read */

@@ -109,7 +109,7 @@ static json_t *stored_json(json_maker *m, const cli_stored *stored) {
 static json_t *digests_json(json_maker *m, const cli_digests *digests) {
     static const char *const states[CLI_DIGEST_STATES] = {
         [CLI_DIGESTS_NONE] = "none",           [CLI_DIGESTS_INTACT] = "intact",
-        [CLI_DIGESTS_DAMAGED] = "damaged",     [CLI_DIGESTS_UNCHANGED] = "unchanged",
+        [CLI_DIGESTS_UNCHANGED] = "unchanged",
         [CLI_DIGESTS_CHANGED] = "changed",     [CLI_DIGESTS_UNUSABLE] = "unusable"};
     /* The words may name a path, which need not be UTF-8. */
     char words[3 * sizeof digests->words];

@@ -9,6 +9,7 @@
 #include "convert/payload_reader.h"
 #include "convert/source_reader.h"
 #include "convert/zeros.h"
+#include "format/model_files.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -218,7 +219,7 @@ static plumb_status audit_part(const audit_run *run, plumb_jobs *jobs, auditor *
 
 static int64_t padding_of(const plumb_stored_tensor *t) {
     int64_t end = t->offset + t->bytes;
-    return (PLUMB_CONVERTED_ALIGNMENT - end % PLUMB_CONVERTED_ALIGNMENT) % PLUMB_CONVERTED_ALIGNMENT;
+    return (PLUMB_GGUF_ALIGNMENT - end % PLUMB_GGUF_ALIGNMENT) % PLUMB_GGUF_ALIGNMENT;
 }
 
 /* Zeros from the payload's end to the next alignment. */

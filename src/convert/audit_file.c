@@ -26,12 +26,12 @@ static bool has_digests(const plumb_gguf *gguf) {
 
 /* Zeros from the header's end to the first payload. */
 static plumb_status check_padding(const plumb_gguf *gguf, int fd, plumb_error *err) {
-    uint8_t bytes[PLUMB_CONVERTED_ALIGNMENT];
+    uint8_t bytes[PLUMB_GGUF_ALIGNMENT];
     int64_t size = gguf->data_offset - gguf->header_bytes;
-    if (gguf->alignment > PLUMB_CONVERTED_ALIGNMENT)
+    if (gguf->alignment > PLUMB_GGUF_ALIGNMENT)
         return plumb__fail(err, PLUMB_ERROR_FORMAT, gguf->path, "general.alignment", -1,
                            plumb__format("%lld", (long long)gguf->alignment).s, "%d",
-                           PLUMB_CONVERTED_ALIGNMENT);
+                           PLUMB_GGUF_ALIGNMENT);
     plumb_status status = plumb__file_read_at(fd, gguf->path, "header", gguf->header_bytes, size,
                                               bytes, err);
     for (int64_t i = 0; i < size && status == PLUMB_OK; i++)
@@ -52,10 +52,8 @@ static plumb_status check_header(const char *path, plumb_error *err) {
     if (status != PLUMB_OK) return status;
     status = plumb__gguf_read(fd, opened.st_size, path, &gguf, err);
     if (status == PLUMB_OK && has_digests(&gguf)) {
-        plumb_converted_header header;
-        status = plumb__converted_header_read(&gguf, &header, err);
+        status = plumb__gguf_seal_check(&gguf, err);
         if (status == PLUMB_OK) status = check_padding(&gguf, fd, err);
-        plumb__converted_header_free(&header);
     }
     plumb__gguf_free(&gguf);
     (void)close(fd);
@@ -88,35 +86,14 @@ static plumb_status match_source(const plumb_converted_file *file, plumb_convert
     return PLUMB_OK;
 }
 
-static plumb_status check_ends(const plumb_gguf *gguf, const plumb_converted_file *file,
-                               plumb_error *err) {
-    const plumb_stored_tensor *last = &file->tensor[file->count - 1];
-    int64_t end = last->offset + last->bytes;
-    end += (PLUMB_CONVERTED_ALIGNMENT - end % PLUMB_CONVERTED_ALIGNMENT) % PLUMB_CONVERTED_ALIGNMENT;
-    if (gguf->file_bytes != end)
-        return plumb__fail(err, PLUMB_ERROR_FORMAT, gguf->path, "size", end,
-                           plumb__format("%lld bytes", (long long)gguf->file_bytes).s,
-                           "%lld bytes", (long long)end);
-    return PLUMB_OK;
-}
-
 static plumb_status audit_opened(const plumb_checkpoint *checkpoint,
                                  const plumb_checkpoint *source,
                                  const plumb_audit_options *options, plumb_audit_result *result,
                                  plumb_error *err) {
     plumb_converted_header header;
     plumb_converted_file file = {0}, source_file = {0};
-    const plumb_gguf *gguf = plumb__checkpoint_gguf(checkpoint);
-    plumb_status status = plumb__converted_header_read(gguf, &header, err);
-    if (status != PLUMB_OK) return status;
-    if (header.sources != plumb__checkpoint_count(checkpoint))
-        status = plumb__fail(err, PLUMB_ERROR_FORMAT, gguf->path, PLUMB_KEY_SOURCE_DIGESTS,
-                             header.source_at,
-                             plumb__format("%lld digests", (long long)header.sources).s,
-                             "one for each of %lld released tensors",
-                             (long long)plumb__checkpoint_count(checkpoint));
+    plumb_status status = plumb__converted_header_read(checkpoint, &header, err);
     if (status == PLUMB_OK) status = plumb__converted_file_list(checkpoint, &file, err);
-    if (status == PLUMB_OK) status = check_ends(gguf, &file, err);
     if (status == PLUMB_OK && source) {
         status = plumb__converted_file_list(source, &source_file, err);
         if (status == PLUMB_OK) status = match_source(&file, &source_file, err);

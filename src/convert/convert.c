@@ -8,6 +8,7 @@
 #include "convert/payload_writer.h"
 #include "convert/source_reader.h"
 #include "convert/zeros.h"
+#include "format/model_files.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +151,28 @@ static plumb_status convert_tensor(void *user, plumb_jobs *jobs, int job, int64_
     return plumb__part_file_note(&c->out.part, item, digest, t->bytes, err);
 }
 
+/* The config was read once for the layout and once to be stored: whoever writes to it in between would
+ * get a file that does not fit its config. */
+static plumb_status check_config(const conversion *c, plumb_error *err) {
+    static const char source[] = "the new header";
+    const plumb_converted_header *h = &c->out.header;
+    const plumb_model_config *before = plumb__checkpoint_config(c->source);
+    plumb_model_config stored;
+    plumb_gguf gguf;
+    const char *text;
+    int64_t size;
+    plumb_status status = plumb__gguf_parse(h->bytes, h->size, h->file_bytes, source, &gguf, err);
+    if (status == PLUMB_OK)
+        status = plumb__gguf_string(&gguf, PLUMB_GGUF_CONFIG_KEY, &text, &size, err);
+    if (status == PLUMB_OK)
+        status = plumb__config_parse(text, (size_t)size, source, NULL, NULL, &stored, err);
+    if (status == PLUMB_OK && memcmp(&stored, before, sizeof stored) != 0)
+        status = plumb__fail(err, PLUMB_ERROR_IO, plumb__checkpoint_path(c->source), "config.json",
+                             -1, "another config than when it was opened", "the unchanged file");
+    plumb__gguf_free(&gguf);
+    return status;
+}
+
 /* ---- The whole --------------------------------------------------------------------------------- */
 
 static plumb_status write_metadata(void *user, plumb_gguf_writer *writer, plumb_error *err) {
@@ -221,6 +244,7 @@ plumb_status plumb__convert(const char *source, const char *target,
                                            err);
     if (status == PLUMB_OK)
         status = plumb__converted_header_build(file, write_metadata, &c, &c.out.header, err);
+    if (status == PLUMB_OK) status = check_config(&c, err);
     const plumb_new_file_work work = {.open = open_converters, .write = convert_tensor,
                                       .close = close_converters, .user = &c};
     if (status == PLUMB_OK)

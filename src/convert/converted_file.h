@@ -7,8 +7,6 @@
 #include "format/checkpoint.h"
 #include "format/stored_units.h"
 
-enum { PLUMB_CONVERTED_ALIGNMENT = 16384 };
-
 /* Released tensors whose units are stored together; one expert of a stack. */
 typedef struct plumb_stored_part {
     const plumb_tensor *codes;

@@ -1,4 +1,5 @@
 #include "convert/converted_header.h"
+#include "format/model_files.h"
 
 #include "base/error.h"
 
@@ -6,10 +7,6 @@
 #include <string.h>
 
 /* ---- Building ---------------------------------------------------------------------------------- */
-
-static int64_t blocks_of(int64_t text_bytes) {
-    return (text_bytes + PLUMB_HEADER_BLOCK - 1) / PLUMB_HEADER_BLOCK;
-}
 
 static plumb_status write_zeros(plumb_gguf_writer *writer, const char *key, int64_t count,
                                 plumb_error *err) {
@@ -25,7 +22,7 @@ static plumb_status write_header(const plumb_converted_file *file, plumb_metadat
                                  void *user, int64_t blocks, plumb_converted_header *header,
                                  int64_t *offsets, plumb_error *err) {
     plumb_gguf_writer *writer;
-    plumb_status status = plumb__gguf_writer_create(PLUMB_CONVERTED_ALIGNMENT, &writer, err);
+    plumb_status status = plumb__gguf_writer_create(PLUMB_GGUF_ALIGNMENT, &writer, err);
     if (status != PLUMB_OK) return status;
     status = metadata(user, writer, err);
     const struct {
@@ -47,17 +44,18 @@ static plumb_status write_header(const plumb_converted_file *file, plumb_metadat
     return status;
 }
 
-static plumb_status find_digests(const plumb_gguf *gguf, plumb_converted_header *header,
-                                 plumb_error *err) {
+static plumb_status find_digests(const plumb_gguf *gguf, int64_t sources,
+                                 plumb_converted_header *header, plumb_error *err) {
     const plumb_gguf_value *source, *stored, *blocks;
     plumb_status status =
-        plumb__gguf_array(gguf, PLUMB_KEY_SOURCE_DIGESTS, PLUMB_GGUF_U64, -1, &source, err);
+        plumb__gguf_array(gguf, PLUMB_KEY_SOURCE_DIGESTS, PLUMB_GGUF_U64, 2 * sources, &source,
+                          err);
     if (status == PLUMB_OK)
         status = plumb__gguf_array(gguf, PLUMB_KEY_STORED_DIGESTS, PLUMB_GGUF_U64,
                                    2 * gguf->tensors, &stored, err);
     if (status == PLUMB_OK)
         status = plumb__gguf_array(gguf, PLUMB_KEY_HEADER_DIGESTS, PLUMB_GGUF_U64,
-                                   blocks_of(gguf->header_bytes), &blocks, err);
+                                   plumb__gguf_seal_blocks(gguf->header_bytes), &blocks, err);
     if (status != PLUMB_OK) return status;
     header->text_bytes = gguf->header_bytes;
     header->source_at = source->offset;
@@ -87,9 +85,9 @@ plumb_status plumb__converted_header_build(plumb_converted_file *file, plumb_met
         if (status == PLUMB_OK)
             status = plumb__gguf_parse(header->bytes, header->size, header->file_bytes,
                                        "the new header", &gguf, err);
-        if (status == PLUMB_OK) blocks = blocks_of(gguf.header_bytes);
+        if (status == PLUMB_OK) blocks = plumb__gguf_seal_blocks(gguf.header_bytes);
     }
-    if (status == PLUMB_OK) status = find_digests(&gguf, header, err);
+    if (status == PLUMB_OK) status = find_digests(&gguf, plumb__checkpoint_count(file->checkpoint), header, err);
     for (int64_t i = 0; i < file->count && status == PLUMB_OK; i++)
         file->tensor[i].offset = offsets[i];
     plumb__gguf_free(&gguf);
@@ -139,62 +137,26 @@ bool plumb__digest_is_set(XXH128_hash_t digest) { return digest.low64 != 0 || di
 
 /* ---- The header's own -------------------------------------------------------------------------- */
 
-/* digests [blocks] of the header. */
-static plumb_status digest_header(const plumb_converted_header *header, uint64_t *digests,
-                                  plumb_error *err) {
-    uint8_t *text = malloc((size_t)header->text_bytes);
-    if (!text) return plumb__fail_memory(err, "header", (size_t)header->text_bytes);
-    memcpy(text, header->bytes, (size_t)header->text_bytes);
-    memset(text + header->blocks_at, 0, (size_t)header->blocks * sizeof *digests);
-    for (int64_t i = 0; i < header->blocks; i++) {
-        int64_t begin = i * PLUMB_HEADER_BLOCK, left = header->text_bytes - begin;
-        digests[i] = XXH3_64bits(text + begin,
-                                 (size_t)(left < PLUMB_HEADER_BLOCK ? left : PLUMB_HEADER_BLOCK));
-    }
-    free(text);
-    return PLUMB_OK;
-}
-
 plumb_status plumb__converted_header_seal(plumb_converted_header *header, plumb_error *err) {
     size_t size = (size_t)header->blocks * sizeof(uint64_t);
     uint64_t *digests = malloc(size);
     if (!digests) return plumb__fail_memory(err, "header digests", size);
-    plumb_status status = digest_header(header, digests, err);
+    plumb_status status = plumb__gguf_seal_compute(header->bytes, header->text_bytes,
+                                                   header->blocks_at, digests, err);
     if (status == PLUMB_OK) memcpy(header->bytes + header->blocks_at, digests, size);
     free(digests);
     return status;
 }
 
-static plumb_status check_blocks(const plumb_converted_header *header, const char *path,
-                                 plumb_error *err) {
-    size_t size = (size_t)header->blocks * sizeof(uint64_t);
-    uint64_t *digests = malloc(size);
-    if (!digests) return plumb__fail_memory(err, "header digests", size);
-    plumb_status status = digest_header(header, digests, err);
-    for (int64_t i = 0; i < header->blocks && status == PLUMB_OK; i++) {
-        uint64_t told;
-        memcpy(&told, header->bytes + header->blocks_at + 8 * i, sizeof told);
-        int64_t begin = i * PLUMB_HEADER_BLOCK, end = begin + PLUMB_HEADER_BLOCK;
-        if (end > header->text_bytes) end = header->text_bytes;
-        if (told != digests[i])
-            status = plumb__fail(err, PLUMB_ERROR_VALUE, path, "header", begin,
-                                 plumb__format("bytes to %lld with digest %016llx", (long long)end,
-                                               (unsigned long long)digests[i]).s,
-                                 "digest %016llx (its place: offset %lld)",
-                                 (unsigned long long)told, (long long)(header->blocks_at + 8 * i));
-    }
-    free(digests);
-    return status;
-}
-
-plumb_status plumb__converted_header_read(const plumb_gguf *gguf, plumb_converted_header *header,
-                                          plumb_error *err) {
+plumb_status plumb__converted_header_read(const plumb_checkpoint *checkpoint,
+                                          plumb_converted_header *header, plumb_error *err) {
+    const plumb_gguf *gguf = plumb__checkpoint_gguf(checkpoint);
     *header = (plumb_converted_header){.size = gguf->header_bytes, .file_bytes = gguf->file_bytes};
     header->bytes = malloc((size_t)gguf->header_bytes);
     if (!header->bytes) return plumb__fail_memory(err, "header", (size_t)gguf->header_bytes);
     memcpy(header->bytes, gguf->header, (size_t)gguf->header_bytes);
-    plumb_status status = find_digests(gguf, header, err);
-    if (status == PLUMB_OK) status = check_blocks(header, gguf->path, err);
+    plumb_status status = find_digests(gguf, plumb__checkpoint_count(checkpoint), header, err);
+    if (status == PLUMB_OK) status = plumb__gguf_seal_check(gguf, err);
     if (status != PLUMB_OK) plumb__converted_header_free(header);
     return status;
 }

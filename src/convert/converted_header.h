@@ -8,6 +8,7 @@
 #define PLUMB_CONVERT_CONVERTED_HEADER_H
 
 #include "convert/converted_file.h"
+#include "format/gguf_seal.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -15,11 +16,8 @@
 /* u64 arrays; of 128-bit digests the low half first. */
 #define PLUMB_KEY_SOURCE_DIGESTS "plumb.digest.source"
 #define PLUMB_KEY_STORED_DIGESTS "plumb.digest.stored"
-#define PLUMB_KEY_HEADER_DIGESTS "plumb.digest.header"
 /* String: f32, bf16, fp8, as asked for; the tensors' types tell what became of each. */
 #define PLUMB_KEY_DENSE "plumb.dense"
-
-enum { PLUMB_HEADER_BLOCK = 65536 };
 
 typedef struct plumb_converted_header {
     uint8_t *bytes;       /* [size] */
@@ -39,9 +37,9 @@ PLUMB_MUST_CHECK plumb_status plumb__converted_header_build(plumb_converted_file
                                                             plumb_metadata_fn metadata, void *user,
                                                             plumb_converted_header *header,
                                                             plumb_error *err);
-/* The header of an existing file, whose digests are checked against it: the first block that does not
- * fit is named by its range. */
-PLUMB_MUST_CHECK plumb_status plumb__converted_header_read(const plumb_gguf *gguf,
+/* The header of a converted checkpoint; its own digests are checked, and that there are as many others as
+ * tensors. */
+PLUMB_MUST_CHECK plumb_status plumb__converted_header_read(const plumb_checkpoint *checkpoint,
                                                            plumb_converted_header *header,
                                                            plumb_error *err);
 void plumb__converted_header_free(plumb_converted_header *header);

@@ -11,6 +11,7 @@
 #include "convert/new_file.h"
 #include "convert/payload_reader.h"
 #include "convert/payload_writer.h"
+#include "format/model_files.h"
 
 #include <fcntl.h>
 #include <libgen.h>
@@ -140,8 +141,8 @@ static plumb_status choose_forms(packing *p, plumb_error *err) {
 
 /* A payload and the padding behind it. */
 static int64_t padded(const plumb_stored_tensor *t) {
-    return (t->bytes + PLUMB_CONVERTED_ALIGNMENT - 1) / PLUMB_CONVERTED_ALIGNMENT *
-           PLUMB_CONVERTED_ALIGNMENT;
+    return (t->bytes + PLUMB_GGUF_ALIGNMENT - 1) / PLUMB_GGUF_ALIGNMENT *
+           PLUMB_GGUF_ALIGNMENT;
 }
 
 /* Shares blocks of the source with the file `fd`. */
@@ -184,7 +185,7 @@ static int open_nameless(const char *target) {
 static bool can_share(const packing *p, const char *target) {
     int fd = open_nameless(target);
     if (fd < 0) return false;
-    bool shared = share(p, p->from.tensor[0].offset, PLUMB_CONVERTED_ALIGNMENT, fd, 0);
+    bool shared = share(p, p->from.tensor[0].offset, PLUMB_GGUF_ALIGNMENT, fd, 0);
     (void)close(fd);
     return shared;
 }
@@ -394,7 +395,7 @@ static plumb_status open_source(packing *p, const char *source, plumb_error *err
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, source, NULL, -1, "a folder",
                            "a file that plumb convert wrote");
     p->shard = plumb__checkpoint_shard(p->source, 0);
-    status = plumb__converted_header_read(gguf, &p->header, err);
+    status = plumb__converted_header_read(p->source, &p->header, err);
     if (status == PLUMB_OK) status = plumb__converted_file_list(p->source, &p->from, err);
     if (status == PLUMB_OK) status = plumb__converted_file_list(p->source, &p->out.file, err);
     return status == PLUMB_OK ? plumb__payload_files_open(&p->shard, 1, &p->files, err) : status;

@@ -53,33 +53,11 @@ plumb_status plumb__part_file_check(const char *path, bool force, plumb_error *e
                        "a name for a new file, or permission to replace it");
 }
 
-/* A folder's new entry reaches the disk with the folder. */
-static plumb_status sync_folder(const char *path, plumb_error *err) {
-    char *copy = strdup(path);
-    if (!copy) return plumb__fail_memory(err, "path", strlen(path));
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool good = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
-    plumb_status status = good ? PLUMB_OK : fail_system(path, "folder", "a folder to be synced", err);
-    if (fd >= 0) (void)close(fd);
-    free(copy);
-    return status;
-}
-
 /* ---- Writing ----------------------------------------------------------------------------------- */
 
 static plumb_status write_at(const plumb_part_file *part, const void *bytes, int64_t size,
                              int64_t offset, plumb_error *err) {
-    for (int64_t done = 0; done < size;) {
-        ssize_t count = pwrite(part->fd, (const uint8_t *)bytes + done, (size_t)(size - done),
-                               (off_t)(offset + done));
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0)
-            return plumb__fail(err, PLUMB_ERROR_IO, part->path, "header", offset + done,
-                               count == 0 ? "nothing written" : strerror(errno),
-                               "room for %lld more bytes", (long long)(size - done));
-        done += count;
-    }
-    return PLUMB_OK;
+    return plumb__file_write_at(part->fd, part->path, offset, size, bytes, err);
 }
 
 /* A write that failed behind the caller's back is told of once; no later fsync can vouch for it. */
@@ -214,7 +192,7 @@ static plumb_status begin_anew(plumb_part_file *part, plumb_error *err) {
     if (status == PLUMB_OK && ftruncate(part->fd, (off_t)h->file_bytes) != 0)
         status = fail_system(part->path, "size", "room for a file of that size", err);
     if (status == PLUMB_OK) status = sync_file(part, err);
-    return status == PLUMB_OK ? sync_folder(part->path, err) : status;
+    return status == PLUMB_OK ? plumb__file_sync_folder(part->path, err) : status;
 }
 
 static plumb_status check_room(const plumb_part_file *part, const struct stat *there, int64_t holes,
@@ -361,7 +339,7 @@ plumb_status plumb__part_file_finish(plumb_part_file *part, plumb_error *err) {
     status = write_at(part, part->header->bytes, HEAD_BYTES, 0, err);
     if (status == PLUMB_OK) status = sync_file(part, err);
     if (status == PLUMB_OK) status = give_name(part, err);
-    return status == PLUMB_OK ? sync_folder(part->final, err) : status;
+    return status == PLUMB_OK ? plumb__file_sync_folder(part->final, err) : status;
 }
 
 void plumb__part_file_close(plumb_part_file *part) {

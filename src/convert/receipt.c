@@ -11,6 +11,7 @@
 #include "format/shard_file.h"
 
 #include <errno.h>
+#include <ctype.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,6 +184,14 @@ static bool is_name(const char *name) {
     return *name != '\0' && strchr(name, '/') == NULL && strcmp(name, "..") != 0;
 }
 
+/* "2026-11-30T12:00:00Z": what is shown to people must be nothing but that. */
+static bool is_time(const char *text) {
+    static const char form[] = "0000-00-00T00:00:00Z";
+    size_t i = 0;
+    while (form[i] != '\0' && (form[i] == '0' ? isdigit((unsigned char)text[i]) : text[i] == form[i])) i++;
+    return form[i] == '\0' && text[i] == '\0';
+}
+
 static plumb_status check(const plumb_receipt *receipt, const char *path, plumb_error *err) {
     static const char *const texts[] = {"made", "release", "evidence"};
     if (json_integer_value(json_object_get(receipt->root, "plumb_receipt")) != FORMAT)
@@ -190,6 +199,8 @@ static plumb_status check(const plumb_receipt *receipt, const char *path, plumb_
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (!json_is_string(json_object_get(receipt->root, texts[i])))
             return wrong(path, texts[i], "a text", err);
+    if (!is_time(json_string_value(json_object_get(receipt->root, "made"))))
+        return wrong(path, "made", "a time, as 2026-11-30T12:00:00Z", err);
     if (!json_is_object(receipt->files)) return wrong(path, "files", "an object", err);
     if (!json_is_object(receipt->tensors)) return wrong(path, "tensors", "an object", err);
     const char *name;

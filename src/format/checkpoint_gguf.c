@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "format/gguf_names.h"
+#include "format/gguf_seal.h"
 #include "format/model_files.h"
 #include "format/stored_units.h"
 #include "format/tensor_table.h"
@@ -46,6 +47,24 @@ static plumb_status check_kind(const plumb_gguf *gguf, plumb_error *err) {
     if (status != PLUMB_OK || format == PLUMB_GGUF_FORMAT) return status;
     return plumb__fail(err, PLUMB_ERROR_UNSUPPORTED, gguf->path, PLUMB_GGUF_FORMAT_KEY, -1,
                        plumb__format("format %lld", (long long)format).s, "format %d", PLUMB_GGUF_FORMAT);
+}
+
+/* The layout that every reader of ours counts on. */
+static plumb_status check_layout(const plumb_gguf *gguf, plumb_error *err) {
+    if (gguf->alignment != PLUMB_GGUF_ALIGNMENT)
+        return plumb__fail(err, PLUMB_ERROR_FORMAT, gguf->path, "general.alignment", -1,
+                           plumb__format("%lld", (long long)gguf->alignment).s, "%d",
+                           PLUMB_GGUF_ALIGNMENT);
+    int64_t end = gguf->data_offset;
+    if (gguf->tensors > 0) {
+        const plumb_gguf_tensor *last = &gguf->tensor[gguf->tensors - 1];
+        end = (last->offset + last->bytes + PLUMB_GGUF_ALIGNMENT - 1) / PLUMB_GGUF_ALIGNMENT *
+              PLUMB_GGUF_ALIGNMENT;
+    }
+    if (gguf->file_bytes == end) return PLUMB_OK;
+    return plumb__fail(err, PLUMB_ERROR_FORMAT, gguf->path, "size", end,
+                       plumb__format("%lld bytes", (long long)gguf->file_bytes).s, "%lld bytes",
+                       (long long)end);
 }
 
 /* ---- One tensor ------------------------------------------------------------------------------- */
@@ -200,6 +219,8 @@ plumb_status plumb__checkpoint_open_gguf(plumb_checkpoint *checkpoint, plumb_err
     int64_t size;
     plumb_status status = open_file(checkpoint, err);
     if (status == PLUMB_OK) status = check_kind(checkpoint->gguf, err);
+    if (status == PLUMB_OK) status = plumb__gguf_seal_check(checkpoint->gguf, err);
+    if (status == PLUMB_OK) status = check_layout(checkpoint->gguf, err);
     if (status == PLUMB_OK)
         status = plumb__gguf_string(checkpoint->gguf, PLUMB_GGUF_CONFIG_KEY, &config, &size, err);
     if (status == PLUMB_OK)

@@ -16,7 +16,8 @@
 #define PLUMB_GGUF_TOKEN_MAP_KEY "deepseek41.engram.token_map"
 #define PLUMB_GGUF_FILE_KEY "plumb.file."
 #define PLUMB_GGUF_FORMAT_KEY "plumb.format" /* u32 */
-enum { PLUMB_GGUF_FORMAT = 1 };              /* what we write, and read */
+/* What we write, and read. */
+enum { PLUMB_GGUF_FORMAT = 1, PLUMB_GGUF_ALIGNMENT = 16384 };
 
 /* What a model is made of beside its weights; not every model has them all. */
 enum { PLUMB_MODEL_FILES = 6, PLUMB_MODEL_FILE_BYTES = 1 << 28 /* none is larger */ };

@@ -132,7 +132,7 @@ static void every_bit_counts(void) {
 
 /* Intact, but nothing that plumb writes. */
 static void impossible_texts(void) {
-#define START "{\n  \"plumb_receipt\": 1, \"made\": \"\", \"release\": \"\", \"evidence\": \"\""
+#define START "{\n  \"plumb_receipt\": 1, \"made\": \"2026-11-30T12:00:00Z\", \"release\": \"\", \"evidence\": \"\""
     static const struct {
         const char *body, *field; /* body without its closing brace; field NULL: fine */
     } rows[] = {
@@ -141,6 +141,10 @@ static void impossible_texts(void) {
         {"{\n  \"plumb_receipt\": 2", "plumb_receipt"},
         {"[\n  1", "line"},
         {"{\n  \"plumb_receipt\": 1, \"made\": 5", "made"},
+        {"{\n  \"plumb_receipt\": 1, \"made\": \"2026-11-30T12:00:00Z\\u001b[2J\", \"release\": \"\","
+         " \"evidence\": \"\"", "made"},
+        {"{\n  \"plumb_receipt\": 1, \"made\": \"2026-11-30\", \"release\": \"\", \"evidence\": \"\"",
+         "made"},
         {START ", \"release\": \"\"", "line"}, /* twice */
         {START ", \"tensors\": {}", "files"},
         {START ", \"files\": {}", "tensors"},
