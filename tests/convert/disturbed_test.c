@@ -4,6 +4,8 @@
 #include "convert/convert.h"
 #include "convert/faulty_system.h"
 #include "equal/specimen_copy.h"
+#include "format/checkpoint.h"
+#include "format/gguf.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -227,6 +229,8 @@ static void lost_writes(void) {
                 continue;
             }
             T_CHECK(!exists(TARGET), "call %d: a name", at);
+            /* The third is the first one of payloads: until it returns, nothing may be noted. */
+            if (at == 3) T_CHECK(noted_before == 0, "%lld noted, none synced", (long long)noted_before);
             T_CHECK(noted(&wanted) == noted_before, "call %d: %lld noted, then %lld", at,
                     (long long)noted_before, (long long)noted(&wanted));
             check_next(kinds[k], &wanted, "lost writes");
@@ -250,6 +254,75 @@ static void noted_when_given_up(void) {
     T_CHECK(noted(&wanted) == result.tensors - 1, "%lld of %lld: all but the table, which comes last",
             (long long)noted(&wanted), (long long)result.tensors);
     check_next(&converting, &wanted, "giving up");
+    free(wanted.bytes);
+}
+
+/* ---- Packed values --------------------------------------------------------------------------------- */
+
+/* A byte of the source's that is changed after its matrix was packed and what was written has passed its
+ * digests, so that only comparing the two can tell. */
+typedef struct falsified {
+    int64_t at;
+    bool done;
+} falsified;
+
+static void flip_byte(const char *path, int64_t at) {
+    struct stat was;
+    uint8_t byte;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    must(fd >= 0 && fstat(fd, &was) == 0, path);
+    must(pread(fd, &byte, 1, (off_t)at) == 1, path);
+    byte ^= 1;
+    must(pwrite(fd, &byte, 1, (off_t)at) == 1 && close(fd) == 0, path);
+    set_times(path, &was);
+}
+
+static int falsify(void *user, const plumb_progress *now) {
+    falsified *f = user;
+    if (f->done || strcmp(now->doing, "checking what is on disk") != 0) return 0;
+    flip_byte(UNPACKED, f->at);
+    f->done = true;
+    return 0;
+}
+
+static void check_falsified(const plumb_gguf_tensor *from, const plumb_gguf_tensor *to, int64_t value,
+                            int byte) {
+    falsified f = {.at = from->offset + 4 * value + byte};
+    plumb_convert_options options = usual;
+    options.progress = falsify;
+    options.progress_user = &f;
+    plumb_error err = {0};
+    clear();
+    plumb_status status = make(&packing, &options, &err);
+    T_CHECK(f.done && status == PLUMB_ERROR_VALUE && strcmp(err.file, PART) == 0,
+            "%s, value %lld, byte %d: status %d, %s", from->name, (long long)value, byte, status, err.found);
+    T_CHECK(err.offset == to->offset + 2 * value, "%s: told %s at %lld, not %lld", from->name, err.field,
+            (long long)err.offset, (long long)(to->offset + 2 * value));
+    T_CHECK(!exists(TARGET), "%s: a name", from->name);
+    if (f.done) flip_byte(UNPACKED, f.at);
+}
+
+/* Every matrix that was packed is compared from its first value to its last, in all their bits. */
+static void compared_bit_for_bit(void) {
+    content wanted = reference(&packing);
+    plumb_checkpoint *unpacked, *packed;
+    plumb_error err;
+    int matrices = 0;
+    make_well(&packing, &usual);
+    specimen_must(plumb__checkpoint_open(UNPACKED, NULL, NULL, &unpacked, &err), &err, UNPACKED);
+    specimen_must(plumb__checkpoint_open(TARGET, NULL, NULL, &packed, &err), &err, TARGET);
+    const plumb_gguf *from = plumb__checkpoint_gguf(unpacked), *to = plumb__checkpoint_gguf(packed);
+    for (int64_t i = 0; i < from->tensors; i++) {
+        const plumb_gguf_tensor *t = &from->tensor[i];
+        if (t->type == to->tensor[i].type) continue;
+        int64_t last = t->bytes / 4 - 1;
+        if (matrices++ % 2 == 0) check_falsified(t, &to->tensor[i], 0, 2);
+        check_falsified(t, &to->tensor[i], last, matrices % 4);
+    }
+    T_CHECK(matrices > 8, "%d packed matrices", matrices);
+    plumb__checkpoint_close(packed);
+    plumb__checkpoint_close(unpacked);
+    check_next(&packing, &wanted, "another source");
     free(wanted.bytes);
 }
 
@@ -372,6 +445,7 @@ static int remove_one(const char *path, const struct stat *about, int type, stru
 int main(int argc, char **argv) {
     static const t_test tests[] = {{"changing_source", changing_source}, {"lost_writes", lost_writes},
                                    {"noted_when_given_up", noted_when_given_up},
+                                   {"compared_bit_for_bit", compared_bit_for_bit},
                                    {"without_hard_links", without_hard_links},
                                    {"name_taken_meanwhile", name_taken_meanwhile},
                                    {"other_run_ends", other_run_ends},
