@@ -259,6 +259,82 @@ static void another_source(void) {
     converted_remove(PLACE, "other");
 }
 
+/* ---- Other tensors --------------------------------------------------------------------------- */
+
+static const char *const added_name = "blk.0.more.weight";
+
+/* Writes the file `target` with the header of `gguf`, but for one tensor: its shape has the extents that
+ * are given (fastest first, 0: those it has), or, past the last one, it is one more. */
+static void write_other(const plumb_gguf *gguf, int64_t number, int dims, const int64_t *shape,
+                        const char *target) {
+    plumb_gguf_writer *writer;
+    plumb_error err;
+    uint8_t *header;
+    int64_t bytes, file_bytes;
+    converted_must(plumb__gguf_writer_create(gguf->alignment, &writer, &err), &err, target);
+    for (int64_t i = 0; i < gguf->values; i++)
+        if (strcmp(gguf->value[i].key, "general.alignment") != 0)
+            plumb__gguf_write_value(writer, &gguf->value[i]);
+    for (int64_t i = 0; i <= gguf->tensors; i++) {
+        const plumb_gguf_tensor *t = &gguf->tensor[i];
+        if (i == number)
+            plumb__gguf_write_tensor(writer, i < gguf->tensors ? t->name : added_name,
+                                     i < gguf->tensors ? (plumb_ggml_type)t->type : PLUMB_GGML_F32, dims,
+                                     shape);
+        else if (i < gguf->tensors)
+            plumb__gguf_write_tensor(writer, t->name, (plumb_ggml_type)t->type, t->dims, t->shape);
+    }
+    converted_must(plumb__gguf_writer_finish(writer, &header, &bytes, NULL, &file_bytes, &err), &err, target);
+    plumb__gguf_writer_destroy(writer);
+    int fd = open(target, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    T_CHECK(fd >= 0 && write(fd, header, (size_t)bytes) == bytes && ftruncate(fd, (off_t)file_bytes) == 0,
+            "%s: %s", target, strerror(errno));
+    if (fd >= 0) (void)close(fd);
+    free(header);
+}
+
+/* `name`: the tensor that is to be told of, or NULL where the file opens. */
+static void check_opens(const char *path, const char *name, const char *what) {
+    plumb_checkpoint *checkpoint = NULL;
+    plumb_error err = {0};
+    plumb_status status = plumb__checkpoint_open(path, NULL, NULL, &checkpoint, &err);
+    T_CHECK(status == (name ? PLUMB_ERROR_TENSOR : PLUMB_OK), "%s: status %d: %s", what, status, err.found);
+    if (name)
+        T_CHECK(strcmp(err.field, name) == 0 && strcmp(err.file, path) == 0, "%s: told of '%s' in '%s'",
+                what, err.field, err.file);
+    plumb__checkpoint_close(checkpoint);
+}
+
+/* A file is refused that has a tensor more than its config knows, or one of another shape in any of the
+ * four extents. */
+static void other_tensors(void) {
+    static const char target[] = BUILD_DIR "/" PLACE "/other-tensors.gguf";
+    converted c = converted_make(PLACE, "tiny", FLAVOUR_F32);
+    plumb_checkpoint *checkpoint;
+    plumb_error err;
+    converted_must(plumb__checkpoint_open(c.path, NULL, NULL, &checkpoint, &err), &err, c.path);
+    const plumb_gguf *gguf = plumb__checkpoint_gguf(checkpoint);
+    static const int64_t one[PLUMB_GGUF_MOST_DIMS] = {32, 1, 1, 1};
+    for (int64_t i = 0; i < gguf->tensors; i++) {
+        const plumb_gguf_tensor *t = &gguf->tensor[i];
+        if (i % 40 != 0 && i != gguf->tensors - 1) continue;
+        write_other(gguf, i, PLUMB_GGUF_MOST_DIMS, t->shape, target);
+        check_opens(target, NULL, "extents of 1 told");
+        for (int k = 0; k < PLUMB_GGUF_MOST_DIMS; k++) {
+            int64_t shape[PLUMB_GGUF_MOST_DIMS];
+            memcpy(shape, t->shape, sizeof shape);
+            shape[k] *= 2;
+            write_other(gguf, i, PLUMB_GGUF_MOST_DIMS, shape, target);
+            check_opens(target, t->name, plumb__format("extent %d", k).s);
+        }
+    }
+    write_other(gguf, gguf->tensors, 1, one, target);
+    check_opens(target, added_name, "one more");
+    plumb__checkpoint_close(checkpoint);
+    (void)unlink(target);
+    converted_remove(PLACE, "tiny");
+}
+
 /* ---- No numbers ------------------------------------------------------------------------------ */
 
 static const struct nan_case {
@@ -319,5 +395,5 @@ static void no_numbers(void) {
 }
 
 T_MAIN({"exact_or_declined", exact_or_declined}, {"declined_is_told", declined_is_told},
-       {"another_source", another_source},
+       {"another_source", another_source}, {"other_tensors", other_tensors},
        {"no_numbers", no_numbers})
