@@ -2,6 +2,7 @@
  * without either. */
 #include "convert/audit.h"
 #include "convert/convert.h"
+#include "convert/payload_writer.h"
 #include "convert/zeros.h"
 #include "fixture.h"
 #include "synth/synth.h"
@@ -180,6 +181,51 @@ static void ahead(void) {
     close_file(&o);
 }
 
+/* ---- Writing ----------------------------------------------------------------------------------- */
+
+/* What the writer leaves out is zeros and nothing else: pieces of one value throughout, pieces that
+ * begin or end with zeros, zeros themselves, and an end that is no whole block. */
+static void left_out(void) {
+    enum { PIECE = 64 << 10, TAIL = 5000 };
+    static const struct {
+        int first, middle, last;
+    } pieces[] = {{7, 7, 7}, {0, 0, 0}, {255, 255, 255}, {0, 0, 1}, {1, 0, 0}, {0, 1, 0}, {0, 5, 5},
+                  {0, 0, 0}, {1, 1, 1}};
+    enum { PIECES = sizeof pieces / sizeof pieces[0] };
+    static uint8_t wanted[PIECES * PIECE + TAIL + BLOCK], found[PIECES * PIECE + TAIL + BLOCK];
+    static const char path[] = OUT "/written";
+    const int64_t size = PIECES * PIECE + TAIL, blocks = (size + BLOCK - 1) / BLOCK * BLOCK;
+    for (int i = 0; i < PIECES; i++) {
+        memset(wanted + i * PIECE, pieces[i].middle, PIECE);
+        wanted[i * PIECE] = (uint8_t)pieces[i].first;
+        wanted[(i + 1) * PIECE - 1] = (uint8_t)pieces[i].last;
+    }
+    memset(wanted + PIECES * PIECE, 3, TAIL);
+    (void)mkdir(OUT, 0777);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
+    T_CHECK(fd >= 0 && ftruncate(fd, (off_t)blocks) == 0, "%s", path);
+    plumb_payload_writer writer;
+    plumb_error err = {0};
+    XXH128_hash_t digest;
+    T_CHECK(plumb__payload_writer_open(path, fd, &writer, &err) == PLUMB_OK, "%s", err.found);
+    plumb__payload_begin(&writer, 0);
+    for (int64_t done = 0, n; done < size; done += n) {
+        uint8_t *room;
+        T_CHECK(plumb__payload_reserve(&writer, 1, size - done, &room, &n, &err) == PLUMB_OK, "%s", err.found);
+        memcpy(room, wanted + done, (size_t)n);
+        plumb__payload_added(&writer, n);
+    }
+    T_CHECK(plumb__payload_end(&writer, &digest, &err) == PLUMB_OK, "%s", err.found);
+    plumb__payload_writer_close(&writer);
+    T_CHECK(XXH128_isEqual(digest, XXH3_128bits(wanted, (size_t)size)), "digest");
+    T_CHECK(pread(fd, found, (size_t)blocks, 0) == blocks, "%s", path);
+    for (int i = 0; i < PIECES; i++)
+        T_CHECK(!memcmp(found + i * PIECE, wanted + i * PIECE, PIECE), "piece %d", i);
+    T_CHECK(!memcmp(found, wanted, (size_t)blocks), "the end");
+    (void)close(fd);
+    (void)unlink(path);
+}
+
 /* ---- Conversion -------------------------------------------------------------------------------- */
 
 static bool is_emptied(const char *name) {
@@ -274,4 +320,5 @@ static void lost_payload(void) {
 }
 
 T_MAIN({"digests", digests}, {"every_form", every_form}, {"hollow", hollow}, {"ahead", ahead},
+       {"left_out", left_out},
        {"conversion", conversion}, {"lost_payload", lost_payload})
