@@ -146,6 +146,35 @@ static void flips_of_structure(void) {
     damaged_file_close(&d);
 }
 
+static void check_padding(const damaged_file *d, int64_t begin, int64_t end, int *met) {
+    if (begin == end) return;
+    const int64_t places[] = {begin, end - 1};
+    for (int i = 0; i < 2; i++) {
+        plumb_error err;
+        damaged_file_flip(d, places[i], 7 * i);
+        plumb_status status = converted_audit(d->made.path, NULL, 1, false, &err);
+        check_report(d, places[i], 7 * i, status, &err);
+        damaged_file_restore_byte(d, places[i]);
+    }
+    (*met)++;
+}
+
+/* The first and the last byte behind the header, and behind some of the payloads; the file ends with
+ * the last of them. */
+static void ends_of_padding(void) {
+    damaged_file d = damaged_file_open(PLACE, FLAVOUR_FP8);
+    int header = 0, payloads = 0;
+    check_padding(&d, d.gguf.header_bytes, d.gguf.data_offset, &header);
+    for (int64_t i = 0; i < d.gguf.tensors; i++) {
+        const plumb_gguf_tensor *t = &d.gguf.tensor[i];
+        bool last = i == d.gguf.tensors - 1;
+        if (i % 9 == 0 || last)
+            check_padding(&d, t->offset + t->bytes, last ? d.size : t[1].offset, &payloads);
+    }
+    T_CHECK(header == 1 && payloads > 10, "%d, %d", header, payloads);
+    damaged_file_close(&d);
+}
+
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
 static void check_cut(const damaged_file *d, int64_t size) {
@@ -223,5 +252,5 @@ static void outside_the_sample(void) {
 }
 
 T_MAIN({"flips_f32", flips_f32}, {"flips_bf16", flips_bf16}, {"flips_fp8", flips_fp8},
-       {"flips_of_structure", flips_of_structure}, {"truncations", truncations},
+       {"flips_of_structure", flips_of_structure}, {"ends_of_padding", ends_of_padding}, {"truncations", truncations},
        {"outside_the_sample", outside_the_sample})
