@@ -173,6 +173,41 @@ static void check_changes(const kind *k, const char *file, const char *original,
     free(wanted.bytes);
 }
 
+/* A plumb_log_fn: the config becomes another one while values are looked at. */
+static void change_config(void *user, plumb_log_level level, const char *line) {
+    (void)level;
+    (void)line;
+    const char *const *words = user; /* found, instead: of one length */
+    content config = load(SOURCE "/config.json");
+    char *at = strstr(config.bytes, words[0]);
+    if (at) memcpy(at, words[1], strlen(words[1]));
+    FILE *file = fopen(SOURCE "/config.json", "wb");
+    must(file && fwrite(config.bytes, 1, config.size, file) == config.size && fclose(file) == 0,
+         "config.json");
+    free(config.bytes);
+}
+
+/* It is read twice, for the layout and to be stored. */
+static void changing_config(void) {
+    static const char *const words[][2] = {
+        {"\"num_hidden_layers\": 6", "\"num_hidden_layers\": 5"},
+        {"\"routed_scaling_factor\": ", "\"routed_scaling_factor\":9"},
+        {"\"rms_norm_eps\"", "\"RMS_norm_eps\""}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        plumb_convert_options options = usual;
+        plumb_error err = {0};
+        options.dense = PLUMB_DENSE_BF16; /* tells of matrices that stay */
+        options.log = change_config;
+        options.log_user = (void *)(size_t)words[i];
+        T_CHECK(make(&converting, &options, &err) != PLUMB_OK, "%s", words[i][1]);
+        T_CHECK(strstr(err.file, SOURCE) || !strcmp(err.file, "the new header"), "%s: %s %s",
+                words[i][1], err.file, err.field);
+        T_CHECK(!exists(TARGET), "%s: a file has the name", words[i][1]);
+        specimen_copy_file("./tiny/config.json", SOURCE "/config.json");
+        clear();
+    }
+}
+
 static void changing_source(void) {
     specimen_copy_file(UNPACKED, "./unpacked-original");
     for (int at = 1; at <= 3; at += 2) {
@@ -443,7 +478,8 @@ static int remove_one(const char *path, const struct stat *about, int type, stru
 }
 
 int main(int argc, char **argv) {
-    static const t_test tests[] = {{"changing_source", changing_source}, {"lost_writes", lost_writes},
+    static const t_test tests[] = {{"changing_source", changing_source},
+                                   {"changing_config", changing_config}, {"lost_writes", lost_writes},
                                    {"noted_when_given_up", noted_when_given_up},
                                    {"compared_bit_for_bit", compared_bit_for_bit},
                                    {"without_hard_links", without_hard_links},
