@@ -1,5 +1,7 @@
 #include "converted.h"
 
+#include "format/gguf_seal.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,4 +142,16 @@ bool converted_gives_back(const char *path, const char *folder, char fault[512])
     plumb__checkpoint_close(source);
     plumb__checkpoint_close(file);
     return same;
+}
+
+void converted_seal(uint8_t *header, int64_t bytes, int64_t file_bytes) {
+    plumb_gguf gguf;
+    plumb_error err;
+    converted_must(plumb__gguf_parse(header, bytes, file_bytes, "forged", &gguf, &err), &err, "parse");
+    const plumb_gguf_value *digests = plumb__gguf_find(&gguf, PLUMB_KEY_HEADER_DIGESTS);
+    uint64_t found[64];
+    converted_must(plumb__gguf_seal_compute(header, gguf.header_bytes, digests->offset, found, &err),
+                   &err, "seal");
+    memcpy(header + digests->offset, found, (size_t)digests->size);
+    plumb__gguf_free(&gguf);
 }

@@ -43,6 +43,8 @@ plumb_status converted_audit(const char *path, const char *source, int jobs, boo
     } while (0)
 bool converted_gives_back(const char *path, const char *folder, char fault[512]);
 
+/* Gives a header that was made by hand the digests of its own. */
+void converted_seal(uint8_t *header, int64_t bytes, int64_t file_bytes);
 /* The same numbers on every machine: xorshift64*. */
 uint64_t converted_random(uint64_t *state);
 void converted_must(plumb_status status, const plumb_error *err, const char *what);

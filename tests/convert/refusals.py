@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""What convert and pack refuse: refusals.py PLUMB STEPS CHECKPOINTS.
+"""What convert, pack and audit --record refuse: refusals.py PLUMB STEPS CHECKPOINTS.
 
 Names that are taken, files that are something else, files of the source, folders that take nothing.  Each
 time: status 1, one line that names what is wrong, and no byte of anything changed."""
 import fcntl
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
-from runs import Skip, check, digest, main, part_of, refuse, run, succeed
+from runs import PATIENCE, Skip, check, digest, main, part_of, refuse, run, succeed
 
 NOT_PLAIN = "found something that is no plain file, expected a name for a new file"
 FOLDER = "found a folder, expected a name for a new file"
@@ -176,6 +177,27 @@ def test_folders_that_take_nothing(plumb, _, checkpoints, folder):
         refuse(program, "convert", source, target,
                says=[part_of(target), "open: found Permission denied"], **other)
     check(snapshot(folder) == before, "nothing changed")
+
+
+def test_recorded_while_it_is_written(plumb, _, checkpoints, folder):
+    """The program itself writes into the model: the source, opened once the sizes of all files are noted,
+    has an odd config, and the complaint goes to a file that is to be recorded."""
+    model = folder / "model"
+    shutil.copytree(checkpoints / "tiny", model)
+    config, written = model / "config.json", model / "generation_config.json"
+    config.write_text(config.read_text().replace("{", '{"unknown": 1,', 1))
+    written.write_text("{}\n")
+    before = sorted(snapshot(folder))
+    with open(written, "a", encoding="utf-8") as complaints:
+        done = subprocess.run([plumb, "audit", model, "--source", model, "--record"],
+                              stdout=subprocess.PIPE, stderr=complaints, text=True, timeout=PATIENCE,
+                              check=False)
+    said = written.read_text()
+    check(done.returncode == 1 and "bytes that were audited" in said, f"not refused: {done.stdout} {said}")
+    check(sorted(snapshot(folder)) == before, "nothing is recorded")
+    written.write_text("{}\n")
+    succeed(plumb, "audit", model, "--source", model, "--record")
+    check(len(snapshot(folder)) == len(before) + 1, "recorded once it is left alone")
 
 
 if __name__ == "__main__":

@@ -286,6 +286,7 @@ static void write_other(const plumb_gguf *gguf, int64_t number, int dims, const 
     }
     converted_must(plumb__gguf_writer_finish(writer, &header, &bytes, NULL, &file_bytes, &err), &err, target);
     plumb__gguf_writer_destroy(writer);
+    converted_seal(header, bytes, file_bytes);
     int fd = open(target, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     T_CHECK(fd >= 0 && write(fd, header, (size_t)bytes) == bytes && ftruncate(fd, (off_t)file_bytes) == 0,
             "%s: %s", target, strerror(errno));

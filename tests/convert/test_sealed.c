@@ -3,7 +3,6 @@
 #include "converted.h"
 
 #include "format/gguf.h"
-#include "format/gguf_seal.h"
 #include "format/model_files.h"
 #include "t.h"
 
@@ -53,18 +52,6 @@ static void write_tensors(plumb_gguf_writer *writer, const plumb_gguf *from, con
         plumb__gguf_write_tensor(writer, "blk.0.surprise.weight", PLUMB_GGML_F32, 1, &(int64_t){8});
 }
 
-static void seal(uint8_t *header, int64_t bytes, int64_t file_bytes) {
-    plumb_gguf gguf;
-    plumb_error err;
-    converted_must(plumb__gguf_parse(header, bytes, file_bytes, "forged", &gguf, &err), &err, "parse");
-    const plumb_gguf_value *digests = plumb__gguf_find(&gguf, PLUMB_KEY_HEADER_DIGESTS);
-    uint64_t found[64];
-    converted_must(plumb__gguf_seal_compute(header, gguf.header_bytes, digests->offset, found, &err),
-                   &err, "seal");
-    memcpy(header + digests->offset, found, (size_t)digests->size);
-    plumb__gguf_free(&gguf);
-}
-
 /* A copy of the file with such a header; payloads where the header says that they are. */
 static void forge(const char *path, const char *copy, const forgery *f) {
     plumb_gguf from;
@@ -80,7 +67,7 @@ static void forge(const char *path, const char *copy, const forgery *f) {
     uint8_t *header;
     converted_must(plumb__gguf_writer_finish(writer, &header, &bytes, offsets, &file_bytes, &err),
                    &err, "header");
-    seal(header, bytes, file_bytes);
+    converted_seal(header, bytes, file_bytes);
     uint8_t *file = calloc(1, (size_t)(file_bytes + f->tail));
     memcpy(file, header, (size_t)bytes);
     for (int64_t i = 0; i < from.tensors; i++) {

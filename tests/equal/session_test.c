@@ -310,7 +310,7 @@ static void open_garbage(void) {
     } cases[] = {
         {NULL, {0}, PLUMB_ERROR_ARGUMENT, "path"},
         {BUILD_DIR "/session/absent", {0}, PLUMB_ERROR_IO, "absent"},
-        {BUILD_DIR "/session/file", {0}, PLUMB_ERROR_IO, "session/file"},
+        {BUILD_DIR "/session/file", {0}, PLUMB_ERROR_FORMAT, "magic"},
         {BUILD_DIR "/session/empty", {0}, PLUMB_ERROR_IO, "config.json"},
         {BUILD_DIR "/session/nonsense", {0}, PLUMB_ERROR_FORMAT, "config.json"},
         {BUILD_DIR "/session/config-only", {0}, PLUMB_ERROR_CONFIG, "config.json"},

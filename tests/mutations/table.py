@@ -1499,4 +1499,8 @@ MUTATIONS = [
         "a block of equal bytes is left out only when they are zeros"),
     one("zeros_looked_at_in_part", "src/convert/payload_writer.c", "(size_t)size - 1) == 0;",
         "(size_t)size - 2) == 0;", "test_zeros", "a last byte of 64 KiB counts"),
+    one("recorded_while_it_is_written", "src/cli/cmd_audit.c",
+        "    if (status == PLUMB_OK && a->digests)\n        status = plumb__receipt_add_tensors",
+        "    status = PLUMB_OK;\n    if (a->digests)\n        status = plumb__receipt_add_tensors",
+        "convert_refusals", "a receipt tells of the files that were audited"),
 ]
