@@ -65,7 +65,9 @@ plumb_status plumb__expert_cache_open(const plumb_checkpoint *checkpoint,
 
 /* A load that nobody wants any more. */
 static void stop_load(plumb_expert_cache *c, expert_slot *slot) {
-    if (!slot->loading || !plumb__read_queue_cancel(c->queue, &slot->load)) return;
+    if (!slot->loading) return;
+    slot->given_up = !plumb__read_queue_cancel(c->queue, &slot->load);
+    if (slot->given_up) return; /* ends with the pieces that are under way */
     slot->loading = false;
     if (slot->warming) c->warming--;
     slot->warming = false;

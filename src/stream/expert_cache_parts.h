@@ -17,6 +17,7 @@ typedef struct expert_slot {
     plumb_load load;
     plumb_error *fault; /* of a load that failed, until it has been reported */
     bool loading, ready;
+    bool given_up;      /* loading, and nobody wanted it for a while */
     bool ahead;         /* kept for the next request: one pin */
     bool guessed;       /* and read only for that */
     bool requested;     /* by the request at work: one pin */

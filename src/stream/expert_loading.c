@@ -161,8 +161,10 @@ static void on_loaded(plumb_load *load, int error, int extent, int64_t offset) {
     plumb_error fault;
     plumb_status status = check(slot, error, extent, offset, &fault);
     pthread_mutex_lock(&c->lock);
-    if (error == ECANCELED && (slot->requested || slot->ahead)) {
-        /* Given up, and wanted again before the last piece was in. */
+    bool failed = error == ECANCELED || (status != PLUMB_OK && slot->given_up);
+    if (failed && (slot->requested || slot->ahead)) {
+        /* Given up, and wanted again before the last piece was in: a fault of then may be one no more. */
+        slot->given_up = false;
         plumb__read_queue_add(c->queue, load, slot->requested);
         pthread_mutex_unlock(&c->lock);
         return;
@@ -236,7 +238,7 @@ plumb_status plumb__expert_load(plumb_expert_cache *c, int64_t key, bool urgent,
     if (!slot) return c->table.slots > 0 ? PLUMB_OK : PLUMB_ERROR_MEMORY;
     slot->layout = layout;
     slot->loading = true;
-    slot->ready = slot->guessed = false;
+    slot->ready = slot->guessed = slot->given_up = false;
     plumb__slot_pin(&c->table, slot->number);
     describe_load(c, slot);
     plumb__read_queue_add(c->queue, &slot->load, urgent);

@@ -45,6 +45,7 @@ static content load(const char *path) {
     rewind(file);
     c.bytes = malloc(c.size + 1);
     must(c.bytes && fread(c.bytes, 1, c.size, file) == c.size, path);
+    c.bytes[c.size] = '\0';
     must(fclose(file) == 0, path);
     return c;
 }
