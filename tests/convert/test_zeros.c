@@ -193,7 +193,7 @@ static void left_out(void) {
                   {0, 0, 0}, {1, 1, 1}};
     enum { PIECES = sizeof pieces / sizeof pieces[0] };
     static uint8_t wanted[PIECES * PIECE + TAIL + BLOCK], found[PIECES * PIECE + TAIL + BLOCK];
-    static const char path[] = OUT "/written";
+    static const char path[] = OUT "/left-out";
     const int64_t size = PIECES * PIECE + TAIL, blocks = (size + BLOCK - 1) / BLOCK * BLOCK;
     for (int i = 0; i < PIECES; i++) {
         memset(wanted + i * PIECE, pieces[i].middle, PIECE);
