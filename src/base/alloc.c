@@ -24,6 +24,14 @@ void *plumb__alloc_aligned(int64_t count, size_t size) {
 
 void plumb__free_aligned(void *memory) { free(memory); }
 
+bool plumb__reserve_aligned(uint8_t **memory, int64_t *room, int64_t bytes) {
+    if (bytes <= *room) return true;
+    plumb__free_aligned(*memory);
+    *memory = plumb__alloc_aligned(bytes, 1);
+    *room = *memory ? bytes : 0;
+    return *memory != NULL;
+}
+
 void *plumb__grow(void *items, int64_t *capacity, int64_t needed, size_t size) {
     if (needed <= *capacity) return items;
     int64_t next = *capacity < 8 ? 8 : *capacity;

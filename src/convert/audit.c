@@ -70,13 +70,8 @@ typedef struct piece {
 } piece;
 
 static plumb_status make_room(uint8_t **memory, int64_t *room, int64_t bytes, plumb_error *err) {
-    if (bytes <= *room) return PLUMB_OK;
-    plumb__free_aligned(*memory);
-    *room = 0;
-    *memory = plumb__alloc_aligned(bytes, 1);
-    if (!*memory) return plumb__fail_memory(err, "audit", (size_t)bytes);
-    *room = bytes;
-    return PLUMB_OK;
+    return plumb__reserve_aligned(memory, room, bytes) ? PLUMB_OK
+                                                       : plumb__fail_memory(err, "audit", (size_t)bytes);
 }
 
 /* Where element `bad` of the piece is in its matrix. */
@@ -85,6 +80,9 @@ static plumb__text192 place_text(const piece *p, int64_t bad) {
     return plumb__format("row %lld, column %lld", (long long)(element / columns),
                          (long long)(element % columns));
 }
+
+/* Released bytes that are stored as they are need no second digest. */
+static bool decodes(const plumb_stored_tensor *t) { return t->form != PLUMB_STORED_RELEASED; }
 
 static void hash_released(auditor *a, const piece *p, const uint8_t *codes, const uint8_t *scales) {
     (void)XXH3_128bits_update(a->codes_hash, codes, (size_t)(p->n * p->units.codes));
@@ -107,14 +105,11 @@ static plumb_status compare_piece(const audit_run *run, auditor *a, const piece 
                            source->part[p->part].codes->name, -1,
                            plumb__format("in %s a value that the form of the file cannot hold",
                                          place_text(p, bad).s).s, "the value of the file");
-    hash_released(a, p, a->source.codes, a->source.scales);
+    if (decodes(p->tensor)) hash_released(a, p, a->source.codes, a->source.scales);
     if (memcmp(a->codes, p->bytes, (size_t)(p->n * u->stored)) == 0) return PLUMB_OK;
     return plumb__difference_tell(p->tensor, p->part, p->first, p->n, p->bytes, a->codes,
                                   run->audit->shard->path, err);
 }
-
-/* Released bytes that are stored as they are need no second digest. */
-static bool decodes(const plumb_stored_tensor *t) { return t->form != PLUMB_STORED_RELEASED; }
 
 static plumb_status decode_piece(const audit_run *run, auditor *a, const piece *p,
                                  plumb_error *err) {
@@ -219,7 +214,7 @@ static plumb_status audit_part(const audit_run *run, plumb_jobs *jobs, auditor *
 
 static int64_t padding_of(const plumb_stored_tensor *t) {
     int64_t end = t->offset + t->bytes;
-    return (PLUMB_GGUF_ALIGNMENT - end % PLUMB_GGUF_ALIGNMENT) % PLUMB_GGUF_ALIGNMENT;
+    return plumb__gguf_align(end, PLUMB_GGUF_ALIGNMENT) - end;
 }
 
 /* Zeros from the payload's end to the next alignment. */

@@ -89,11 +89,8 @@ static plumb_status add(listing *l, const plumb_tensor *codes, const plumb_gguf_
     set_shape(t, name);
     bool fp8 = codes->dtype == PLUMB_DTYPE_F8_E4M3 && !name->in_rows;
     if (fp8) {
-        int stem = (int)(strlen(codes->name) - strlen("weight"));
-        t->tiles = plumb__checkpoint_find(file->checkpoint, "%.*sscale", stem, codes->name);
-        if (!t->tiles)
-            return plumb__fail(l->err, PLUMB_ERROR_TENSOR, plumb__checkpoint_path(file->checkpoint),
-                               codes->name, -1, "a matrix without scales", "its tiles' scales");
+        t->tiles = plumb__checkpoint_scales_of(file->checkpoint, codes, l->err);
+        if (!t->tiles) return PLUMB_ERROR_TENSOR;
     }
     plumb__stored_tensor_set_form(t, name->expert >= 0 ? PLUMB_STORED_MXFP4
                                      : name->in_rows   ? PLUMB_STORED_ROWS

@@ -22,11 +22,8 @@ typedef struct looker {
 } looker;
 
 static plumb_status make_room(uint8_t **memory, int64_t *room, int64_t bytes, plumb_error *err) {
-    if (bytes <= *room) return PLUMB_OK;
-    plumb__free_aligned(*memory);
-    *memory = plumb__alloc_aligned(bytes, 1);
-    *room = *memory ? bytes : 0;
-    return *memory ? PLUMB_OK : plumb__fail_memory(err, "matrix", (size_t)bytes);
+    return plumb__reserve_aligned(memory, room, bytes) ? PLUMB_OK
+                                                       : plumb__fail_memory(err, "matrix", (size_t)bytes);
 }
 
 static bool scales_are_easy(const uint8_t *scales, int64_t n) {

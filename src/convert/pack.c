@@ -141,8 +141,7 @@ static plumb_status choose_forms(packing *p, plumb_error *err) {
 
 /* A payload and the padding behind it. */
 static int64_t padded(const plumb_stored_tensor *t) {
-    return (t->bytes + PLUMB_GGUF_ALIGNMENT - 1) / PLUMB_GGUF_ALIGNMENT *
-           PLUMB_GGUF_ALIGNMENT;
+    return plumb__gguf_align(t->bytes, PLUMB_GGUF_ALIGNMENT);
 }
 
 /* Shares blocks of the source with the file `fd`. */

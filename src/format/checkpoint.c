@@ -177,6 +177,17 @@ const plumb_tensor *plumb__checkpoint_find(const plumb_checkpoint *checkpoint, c
     return length >= 0 && (size_t)length < sizeof name ? find(checkpoint, name) : NULL;
 }
 
+const plumb_tensor *plumb__checkpoint_scales_of(const plumb_checkpoint *checkpoint,
+                                                const plumb_tensor *codes, plumb_error *err) {
+    int stem = (int)(strlen(codes->name) - strlen("weight"));
+    const plumb_tensor *scales =
+        plumb__checkpoint_find(checkpoint, "%.*sscale", stem, codes->name);
+    if (!scales)
+        (void)plumb__fail(err, PLUMB_ERROR_TENSOR, checkpoint->path, codes->name, -1,
+                          "a matrix without scales", "its tiles' scales");
+    return scales;
+}
+
 int64_t plumb__checkpoint_shards(const plumb_checkpoint *checkpoint) {
     return checkpoint->n_shards;
 }

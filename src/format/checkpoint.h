@@ -33,6 +33,9 @@ const plumb_tensor *plumb__checkpoint_tensor(const plumb_checkpoint *checkpoint,
 const plumb_tensor *plumb__checkpoint_find(const plumb_checkpoint *checkpoint, const char *format,
                                            ...)
     __attribute__((format(printf, 2, 3)));
+/* The scales of an FP8 matrix's tiles, by its codes; NULL with an error when there are none. */
+const plumb_tensor *plumb__checkpoint_scales_of(const plumb_checkpoint *checkpoint,
+                                                const plumb_tensor *codes, plumb_error *err);
 int64_t plumb__checkpoint_shards(const plumb_checkpoint *checkpoint);
 const char *plumb__checkpoint_shard_path(const plumb_checkpoint *checkpoint, int64_t shard);
 /* The file as it was opened (shard_file.h). */

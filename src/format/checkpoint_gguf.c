@@ -58,8 +58,7 @@ static plumb_status check_layout(const plumb_gguf *gguf, plumb_error *err) {
     int64_t end = gguf->data_offset;
     if (gguf->tensors > 0) {
         const plumb_gguf_tensor *last = &gguf->tensor[gguf->tensors - 1];
-        end = (last->offset + last->bytes + PLUMB_GGUF_ALIGNMENT - 1) / PLUMB_GGUF_ALIGNMENT *
-              PLUMB_GGUF_ALIGNMENT;
+        end = plumb__gguf_align(last->offset + last->bytes, PLUMB_GGUF_ALIGNMENT);
     }
     if (gguf->file_bytes == end) return PLUMB_OK;
     return plumb__fail(err, PLUMB_ERROR_FORMAT, gguf->path, "size", end,

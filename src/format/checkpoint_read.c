@@ -19,11 +19,8 @@ enum { STORED_PIECE = 1 << 20 };
 static plumb_status read_tiles(const plumb_checkpoint *checkpoint, const plumb_tensor *codes,
                                const plumb_stored_units *units, int64_t first, int64_t n,
                                uint8_t **tiles, plumb_error *err) {
-    int stem = (int)(strlen(codes->name) - strlen("weight"));
-    const plumb_tensor *scale = plumb__checkpoint_find(checkpoint, "%.*sscale", stem, codes->name);
-    if (!scale)
-        return plumb__fail(err, PLUMB_ERROR_TENSOR, checkpoint->path, codes->name, -1,
-                           "a matrix without scales", "its tiles' scales");
+    const plumb_tensor *scale = plumb__checkpoint_scales_of(checkpoint, codes, err);
+    if (!scale) return PLUMB_ERROR_TENSOR;
     int64_t bytes = plumb__stored_tiles_bytes(units, first, n);
     *tiles = malloc((size_t)bytes);
     if (!*tiles) return plumb__fail_memory(err, scale->name, (size_t)bytes);

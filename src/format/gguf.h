@@ -36,6 +36,9 @@ int64_t plumb__ggml_row_bytes(int type, int64_t elements);
 /* Bytes of all rows of a tensor; -1 also for extents below 1 and where the sum is beyond 2^63. */
 int64_t plumb__ggml_tensor_bytes(int type, int dims, const int64_t *shape);
 
+/* `at` rounded up to the alignment, a power of two; -1 beyond 2^63. */
+int64_t plumb__gguf_align(int64_t at, int64_t alignment);
+
 /* ---- Reading ---------------------------------------------------------------------------------- */
 
 typedef struct plumb_gguf_value {

@@ -12,9 +12,6 @@ enum { PLUMB_GGUF_VERSION = 3 };
 /* Bytes of a value of fixed size; 0 for strings, arrays and unknown types. */
 int64_t plumb__gguf_type_bytes(uint32_t type);
 
-/* `at` rounded up to the alignment, a power of two; -1 beyond 2^63. */
-int64_t plumb__gguf_align(int64_t at, int64_t alignment);
-
 /* Fills everything of `gguf` from gguf->header, of which `size` bytes are there, in place of what an
  * earlier attempt filled; path and file_bytes are set already.  *cut: the status is an error only
  * because the header goes on behind `size`. */
