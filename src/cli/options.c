@@ -5,7 +5,6 @@
 #include "cli/options.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -272,6 +271,10 @@ static cli_exit refuse_unknown(parse *p, const char *spelling) {
 
 /* ---- The whole line ---- */
 
+static bool is_given(const cli_options *options, int row) {
+    return (options->given[row / 64] >> row % 64 & 1) != 0;
+}
+
 /* Takes the option at argv[*at], and its value, and moves *at to the last word used. */
 static cli_exit take_option(parse *p, int argc, char **argv, int *at) {
     char spelling[64];
@@ -285,10 +288,9 @@ static cli_exit take_option(parse *p, int argc, char **argv, int *at) {
     if (index < 0) return refuse_unknown(p, spelling);
 
     const cli_option *row = &cli_option_rows[index];
-    uint64_t bit = UINT64_C(1) << index;
-    if ((p->options->given & bit) != 0 && row->kind != CLI_BIAS)
+    if (is_given(p->options, index) && row->kind != CLI_BIAS)
         return refuse(p, "--%s is given twice", row->name);
-    p->options->given |= bit;
+    p->options->given[index / 64] |= UINT64_C(1) << index % 64;
 
     if (row->kind == CLI_FLAG) {
         if (equals != NULL) return refuse(p, "--%s takes no value", row->name);
@@ -310,12 +312,11 @@ static bool list_has(const char *list, const char *name) {
 }
 
 static cli_exit check_exclusions(parse *p) {
-    uint64_t given = p->options->given;
     for (int i = 0; i < cli_n_options; i++) {
         const char *excludes = cli_option_rows[i].excludes;
-        if ((given >> i & 1) == 0 || excludes == NULL) continue;
+        if (!is_given(p->options, i) || excludes == NULL) continue;
         for (int j = 0; j < cli_n_options; j++) {
-            if ((given >> j & 1) != 0 && list_has(excludes, cli_option_rows[j].name))
+            if (is_given(p->options, j) && list_has(excludes, cli_option_rows[j].name))
                 return refuse(p, "--%s and --%s exclude each other", cli_option_rows[i].name,
                               cli_option_rows[j].name);
         }
@@ -341,7 +342,6 @@ static cli_exit set_presets(parse *p) {
 
 cli_exit cli_options_parse(const cli_command *command, int argc, char **argv, cli_options *options,
                            char *message, size_t size) {
-    _Static_assert(sizeof(options->given) * CHAR_BIT == 64, "one bit per row of the table");
     *options = (cli_options){.command = command,
                              .no_color = environment("NO_COLOR") != NULL,
                              .home = environment("HOME"),
@@ -377,7 +377,7 @@ void cli_options_free(cli_options *options) {
 
 bool cli_option_given(const cli_options *options, const char *name) {
     for (int i = 0; i < cli_n_options; i++)
-        if ((options->given >> i & 1) != 0 && strcmp(cli_option_rows[i].name, name) == 0)
+        if (is_given(options, i) && strcmp(cli_option_rows[i].name, name) == 0)
             return true;
     return false;
 }

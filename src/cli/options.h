@@ -37,6 +37,8 @@ typedef enum cli_command_bit {
 
 typedef struct cli_command cli_command;
 
+enum { CLI_GIVEN_WORDS = 2 }; /* room for 64 rows each */
+
 /* Experts to keep in memory: either of the two, the other is 0. */
 typedef struct cli_experts {
     bool given;
@@ -48,7 +50,7 @@ typedef struct cli_options {
     const cli_command *command;
     const char **arguments; /* n_arguments of them */
     int n_arguments;
-    uint64_t given;         /* bit i: row i of cli_option_rows was given */
+    uint64_t given[CLI_GIVEN_WORDS]; /* bit i % 64 of word i / 64: row i of cli_option_rows was given */
     bool help;
 
     const char *model;

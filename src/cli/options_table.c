@@ -204,4 +204,6 @@ const cli_option cli_option_rows[] = {
      .commands = (unsigned)EVERYONE, .help = "show this help"},
 };
 
+_Static_assert(sizeof cli_option_rows / sizeof cli_option_rows[0] <= 64 * CLI_GIVEN_WORDS,
+               "cli_options.given has a bit for each row");
 const int cli_n_options = (int)(sizeof cli_option_rows / sizeof cli_option_rows[0]);
