@@ -161,8 +161,9 @@ void plumb_session_destroy(plumb_session *session);
 
 /* Appends tokens.  On return `*logits` (if logits is not NULL) points at vocab_size floats for
  * the last token, owned by the session, valid until its next call.  A failed call leaves the
- * session where it was before it.  Rows that neither the logits nor later positions need are left
- * out, and with them the weights that only those rows would have read and checked. */
+ * session where it was before it; the same tokens given again go on where it failed.  Rows that
+ * neither the logits nor later positions need are left out, and with them the weights that only those
+ * rows would have read and checked. */
 PLUMB_MUST_CHECK plumb_status plumb_session_eval(plumb_session *session, const int32_t *tokens,
                                                  int64_t n_tokens, const float **logits,
                                                  plumb_error *err);
@@ -173,9 +174,24 @@ PLUMB_MUST_CHECK plumb_status plumb_session_eval_all(plumb_session *session, con
                                                      int64_t n_tokens, plumb_logits_sink sink,
                                                      void *user, plumb_error *err);
 /* Goes back to any earlier length, 0 <= length <= current.  What follows has the bits of a fresh
- * session.  May re-evaluate tokens from the nearest earlier checkpoint. */
+ * session.  May evaluate tokens again, in part: not more than the layers' windows reach back to, 5,081
+ * at the released shape (docs/sessions.md).  A failed call leaves the session where it was. */
 PLUMB_MUST_CHECK plumb_status plumb_session_rewind(plumb_session *session, int64_t length,
                                                    plumb_error *err);
+
+typedef struct plumb_sync_report {
+    int64_t cached;    /* tokens that the session knew, at most n_tokens - 1 */
+    int64_t replayed;  /* of these, evaluated in part again since their window keys were gone */
+    int64_t evaluated; /* the others: cached + evaluated = n_tokens */
+} plumb_sync_report;
+
+/* Brings the session to exactly these tokens, with the logits of the last (see plumb_session_eval): keeps
+ * the longest beginning that it knows, also of calls that were cut short, and evaluates the rest; the
+ * same tokens again are one evaluation.  Bits are those of a fresh session.  `report` may be NULL.
+ * After a failure the session holds a beginning of what it held, and knows as much as it can use. */
+PLUMB_MUST_CHECK plumb_status plumb_session_sync(plumb_session *session, const int32_t *tokens,
+                                                 int64_t n_tokens, const float **logits,
+                                                 plumb_sync_report *report, plumb_error *err);
 int64_t plumb_session_length(const plumb_session *session);
 int64_t plumb_session_context(const plumb_session *session);
 const int32_t *plumb_session_tokens(const plumb_session *session); /* length of them */

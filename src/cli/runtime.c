@@ -105,29 +105,15 @@ int cli_runtime_close(cli_runtime *runtime, int status) {
 
 /* ---- Generation ---- */
 
-static int64_t common_prefix(const plumb_session *session, const plumb_tokens *prompt) {
-    const int32_t *held = plumb_session_tokens(session);
-    int64_t limit = plumb_session_length(session), n = 0;
-    if (limit > prompt->count) limit = prompt->count;
-    while (n < limit && held[n] == prompt->ids[n]) n++;
-    return n;
-}
-
 static plumb_status read_prompt(cli_runtime *runtime, const plumb_tokens *prompt,
                                 const float **logits, cli_generation *generation,
                                 plumb_error *err) {
     double started = plumb__now();
     runtime->progress.started = started;
-    int64_t shared = common_prefix(runtime->session, prompt);
-    /* The logits of the last token are needed, so at least that one is evaluated. */
-    if (shared == prompt->count) shared--;
-    plumb_status status = plumb_session_rewind(runtime->session, shared, err);
-    if (status == PLUMB_OK)
-        status = plumb_session_eval(runtime->session, prompt->ids + shared, prompt->count - shared,
-                                    logits, err);
+    plumb_status status = plumb_session_sync(runtime->session, prompt->ids, prompt->count, logits,
+                                             &generation->prompt, err);
     cli_progress_clear(&runtime->progress);
     generation->n_prompt = prompt->count;
-    generation->n_reused = shared;
     generation->prompt_seconds = plumb__now() - started;
     return status;
 }
@@ -183,10 +169,14 @@ static double rate(int64_t tokens, double seconds) {
 }
 
 void cli_describe_speed(const cli_generation *generation, char *line, size_t size) {
+    const plumb_sync_report *prompt = &generation->prompt;
+    char replayed[48] = "";
+    if (prompt->replayed > 0)
+        snprintf(replayed, sizeof replayed, ", %lld replayed", (long long)prompt->replayed);
     snprintf(line, size,
-             "prompt %lld tokens (%lld reused), %.1f tokens/s; answer %lld tokens, %.1f tokens/s",
-             (long long)generation->n_prompt, (long long)generation->n_reused,
-             rate(generation->n_prompt - generation->n_reused, generation->prompt_seconds),
+             "prompt %lld tokens (%lld reused%s), %.1f tokens/s; answer %lld tokens, %.1f tokens/s",
+             (long long)generation->n_prompt, (long long)prompt->cached, replayed,
+             rate(prompt->replayed + prompt->evaluated, generation->prompt_seconds),
              (long long)generation->n_answer,
              rate(generation->n_answer, generation->answer_seconds));
 }

@@ -50,7 +50,8 @@ typedef enum cli_ending {
 
 typedef struct cli_generation {
     cli_ending ending;
-    int64_t n_prompt, n_reused, n_answer; /* tokens; n_reused of the prompt were in the session */
+    int64_t n_prompt, n_answer; /* tokens */
+    plumb_sync_report prompt;   /* how the session came to it */
     double prompt_seconds, answer_seconds;
 } cli_generation;
 
@@ -59,7 +60,7 @@ typedef struct cli_generation {
 PLUMB_MUST_CHECK plumb_status cli_generate(cli_runtime *runtime, const plumb_tokens *prompt,
                                            cli_token_sink sink, void *user,
                                            cli_generation *generation, plumb_error *err);
-/* "prompt 40 tokens (31 reused), 312.5 tokens/s; answer 12 tokens, 40.1 tokens/s" */
+/* "prompt 40 tokens (31 reused, 8 replayed), 312.5 tokens/s; answer 12 tokens, 40.1 tokens/s" */
 void cli_describe_speed(const cli_generation *generation, char *line, size_t size);
 /* What streaming did since the last time, on standard error unless --quiet. */
 void cli_tell_streaming(cli_runtime *runtime);

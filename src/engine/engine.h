@@ -51,8 +51,11 @@ struct plumb_session {
     plumb_model *model;
     plumb_session_options options;
     plumb_state *state;
-    int32_t *tokens; /* [state->length], and the tokens of the call at work */
+    int32_t *tokens; /* [known], and the tokens of the call at work */
     int64_t token_capacity;
+    int64_t known;     /* tokens whose compressed keys are in the caches: the length, or more after a
+                        * call that did not end */
+    bool stepped_back; /* the rings are those of one position more: a second step needs others */
     float *logits;   /* [vocab] of the last token of the last plumb_session_eval */
     uint8_t *backup; /* fixed part at the start of a call, to undo it */
     int64_t counted_bytes, promised_bytes; /* in the model's sums */

@@ -1,9 +1,10 @@
 /* Sessions: one timeline of tokens each, evaluated in chunks, able to go back.
  *
- * Going back needs what later positions overwrote: window rings and carries.  A session keeps a few
- * copies of them (resume points) and, to reach a length in between, restores the nearest earlier
- * one and evaluates the tokens from there again; determinism makes the result the fresh one. */
-#include "engine/engine.h"
+ * Going back needs what later positions overwrote: window rings and carries.  The nearest place where
+ * they are at hand (resume.h) is restored and the tokens from there are evaluated again, in those rows
+ * only that the wanted state depends on: a few thousand positions at most, however long the session
+ * (docs/model.md section 7).  Determinism makes the result the fresh one. */
+#include "engine/resume.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -42,7 +43,7 @@ static int64_t bytes_of(const plumb_session *s, int64_t state_bytes, int64_t poi
 }
 
 /* Brings the model's account of its sessions up to date. */
-static void count_bytes(plumb_session *s) {
+void plumb__session_count_bytes(plumb_session *s) {
     int64_t bytes = bytes_of(s, plumb__state_bytes(s->state), s->n_points, s->token_capacity);
     s->model->session_bytes += bytes - s->counted_bytes;
     s->counted_bytes = bytes;
@@ -84,7 +85,7 @@ plumb_status plumb_session_create(plumb_model *model, const plumb_session_option
         plumb_session_destroy(session);
         return status;
     }
-    count_bytes(session);
+    plumb__session_count_bytes(session);
     *out = session;
     return PLUMB_OK;
 }
@@ -105,43 +106,6 @@ int64_t plumb_session_length(const plumb_session *session) { return session->sta
 int64_t plumb_session_context(const plumb_session *session) { return session->options.context; }
 const int32_t *plumb_session_tokens(const plumb_session *session) { return session->tokens; }
 
-/* ---- Resume points ---------------------------------------------------------------------------- */
-
-static void drop_point(plumb_session *s, int i) {
-    free(s->point[i].fixed);
-    for (int j = i; j + 1 < s->n_points; j++) s->point[j] = s->point[j + 1];
-    s->n_points--;
-}
-
-/* The point whose loss costs least: the smallest gap between its neighbours, measured against how
- * far back it lies, so that recent points stay dense and old ones sparse. */
-static int least_useful_point(const plumb_session *s) {
-    int best = 0;
-    double least = 0;
-    for (int i = 0; i + 1 < s->n_points; i++) {
-        int64_t before = i > 0 ? s->point[i - 1].length : 0;
-        double gap = (double)(s->point[i + 1].length - before);
-        double cost = gap / (double)(s->state->length - s->point[i].length + 1);
-        if (i == 0 || cost < least) {
-            least = cost;
-            best = i;
-        }
-    }
-    return best;
-}
-
-/* Remembers the present length.  Without memory there is simply no point here: rewinding works from an
- * earlier one. */
-static void add_point(plumb_session *s) {
-    int64_t length = s->state->length;
-    if (s->n_points > 0 && s->point[s->n_points - 1].length == length) return;
-    uint8_t *fixed = malloc((size_t)plumb__state_fixed_bytes(s->state));
-    if (!fixed) return;
-    if (s->n_points == PLUMB_MAX_RESUME_POINTS) drop_point(s, least_useful_point(s));
-    plumb__state_save_fixed(s->state, fixed);
-    s->point[s->n_points++] = (plumb_resume_point){length, fixed};
-}
-
 /* ---- Evaluation -------------------------------------------------------------------------------- */
 
 typedef struct progress_of_call {
@@ -155,9 +119,9 @@ static int report_progress(void *user, int64_t layer, int64_t layers) {
                                 p->total);
 }
 
-static plumb_status check_tokens(const plumb_session *s, const int32_t *tokens, int64_t n,
-                                 plumb_error *err) {
-    int64_t vocab = s->model->network.config->vocab, length = s->state->length;
+static plumb_status check_tokens(const plumb_session *s, int64_t length, const int32_t *tokens,
+                                 int64_t n, plumb_error *err) {
+    int64_t vocab = s->model->network.config->vocab;
     if (n < 1 || !tokens)
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "tokens", -1, "none", "at least one");
     if (n > s->options.context - length)
@@ -172,51 +136,97 @@ static plumb_status check_tokens(const plumb_session *s, const int32_t *tokens, 
     return PLUMB_OK;
 }
 
-/* Evaluates s->tokens[length .. end) chunk by chunk; undone as a whole when a chunk fails. */
-static plumb_status run_to(plumb_session *s, int64_t end, bool all_logits, plumb_logits_sink sink,
-                           void *user, plumb_error *err) {
+/* How many of tokens[n] are those that the session knows from `start` on. */
+static int64_t count_known(const plumb_session *s, int64_t start, const int32_t *tokens, int64_t n) {
+    int64_t same = 0;
+    while (same < n && start + same < s->known && s->tokens[start + same] == tokens[same]) same++;
+    return same;
+}
+
+/* What a call evaluates, and whom it tells. */
+typedef struct evaluation {
+    int64_t end;      /* the session's length after it */
+    bool all_logits;  /* of every row, or only of the last */
+    plumb_logits_sink sink;
+    void *user;
+    int64_t first;    /* out: the first position that was evaluated */
+} evaluation;
+
+/* The first chunk's position.  What the caches hold need not be evaluated again, but for what the rings
+ * at the end depend on; before that nothing is. */
+static int64_t first_position(const plumb_session *s, const evaluation *e) {
     int64_t start = s->state->length;
+    if (e->all_logits) return start;
+    int64_t first = plumb__first_needed(s->model->network.config, s->known, e->end - 1);
+    return first > start ? first : start;
+}
+
+static plumb_status run_chunk(plumb_session *s, const evaluation *e, int64_t cached,
+                              plumb_error *err) {
+    int64_t at = s->state->length, left = e->end - at;
+    int64_t rows = left < s->options.chunk ? left : s->options.chunk;
+    /* Caches take their room first: experts get what is left of it. */
+    plumb_status status = plumb__state_reserve(s->state, at + rows, err);
+    if (status != PLUMB_OK) return status;
+    plumb__session_count_bytes(s);
+    plumb__budget_apply(s->model, rows);
+    progress_of_call progress = {&s->options, at - e->first, rows, e->end - e->first};
+    plumb_batch batch = {.state = s->state, .tokens = s->tokens, .rows = rows, .end = e->end,
+                         .cached = cached,
+                         .first_logits = e->all_logits                ? 0
+                                         : (left == rows && e->sink) ? rows - 1
+                                                                      : rows,
+                         .sink = e->sink, .sink_user = e->user,
+                         .progress = s->options.progress ? report_progress : NULL,
+                         .progress_user = &progress};
+    return plumb__network_forward(&s->model->network, &batch, err);
+}
+
+/* Evaluates s->tokens[length .. end) chunk by chunk.  When one fails the session is where it was, but it
+ * knows the chunks that were done: the next call with these tokens goes on from there. */
+static plumb_status run(plumb_session *s, evaluation *e, plumb_error *err) {
+    int64_t start = s->state->length, cached = s->known;
     plumb__state_save_fixed(s->state, s->backup);
     plumb_status status = PLUMB_OK;
     pthread_mutex_lock(&s->model->lock);
-    while (status == PLUMB_OK && s->state->length < end) {
-        int64_t left = end - s->state->length;
-        int64_t rows = left < s->options.chunk ? left : s->options.chunk;
-        /* Caches take their room first: experts get what is left of it. */
-        status = plumb__state_reserve(s->state, s->state->length + rows, err);
-        if (status != PLUMB_OK) break;
-        count_bytes(s);
-        plumb__budget_apply(s->model, rows);
-        progress_of_call progress = {&s->options, s->state->length - start, rows, end - start};
-        plumb_batch batch = {.state = s->state, .tokens = s->tokens, .rows = rows,
-                             .end = end,
-                             .first_logits = all_logits ? 0 : (left == rows && sink) ? rows - 1 : rows,
-                             .sink = sink, .sink_user = user,
-                             .progress = s->options.progress ? report_progress : NULL,
-                             .progress_user = &progress};
-        status = plumb__network_forward(&s->model->network, &batch, err);
+    s->state->length = e->first = first_position(s, e);
+    while (status == PLUMB_OK && s->state->length < e->end) {
+        status = run_chunk(s, e, cached, err);
+        if (s->state->length > s->known) s->known = s->state->length;
     }
     pthread_mutex_unlock(&s->model->lock);
     if (status != PLUMB_OK) plumb__state_restore_fixed(s->state, start, s->backup);
+    else s->stepped_back = false;
     return status;
 }
 
-static plumb_status append(plumb_session *s, const int32_t *tokens, int64_t n, bool all_logits,
-                           plumb_logits_sink sink, void *user, plumb_error *err) {
-    plumb_status status = check_tokens(s, tokens, n, err);
-    if (status != PLUMB_OK) return status;
-    int64_t start = s->state->length;
-    /* The tokens may be the session's own, from before a rewind, and growing moves them. */
+/* Puts tokens[n] behind the first `start` of the session's, of which those that it knows already stay
+ * known.  They may be its own, from before going back, and growing moves these. */
+static plumb_status put_tokens(plumb_session *s, int64_t start, const int32_t *tokens, int64_t n,
+                               plumb_error *err) {
+    int64_t known = start + count_known(s, start, tokens, n);
     bool own = s->tokens && tokens >= s->tokens && tokens < s->tokens + s->token_capacity;
     int64_t own_offset = own ? tokens - s->tokens : 0;
     int32_t *grown = plumb__grow(s->tokens, &s->token_capacity, start + n, sizeof *grown);
     if (!grown) return plumb__fail_memory(err, "tokens", (size_t)(start + n) * sizeof *grown);
     s->tokens = grown;
     memmove(s->tokens + start, own ? s->tokens + own_offset : tokens, (size_t)n * sizeof *tokens);
-    status = run_to(s, start + n, all_logits, sink, user, err);
+    s->known = known;
+    return PLUMB_OK;
+}
+
+static plumb_status append(plumb_session *s, const int32_t *tokens, int64_t n, bool all_logits,
+                           plumb_logits_sink sink, void *user, plumb_error *err) {
+    int64_t start = s->state->length;
+    plumb_status status = check_tokens(s, start, tokens, n, err);
+    if (status == PLUMB_OK) status = put_tokens(s, start, tokens, n, err);
+    if (status != PLUMB_OK) return status;
+    evaluation e = {.end = start + n, .all_logits = all_logits, .sink = sink, .user = user};
+    status = run(s, &e, err);
     int64_t last = s->n_points > 0 ? s->point[s->n_points - 1].length : 0;
-    if (status == PLUMB_OK && (n > 1 || s->state->length - last >= RESUME_DISTANCE)) add_point(s);
-    count_bytes(s);
+    if (status == PLUMB_OK && (n > 1 || s->state->length - last >= RESUME_DISTANCE))
+        plumb__resume_add(s);
+    plumb__session_count_bytes(s);
     return status;
 }
 
@@ -242,27 +252,58 @@ plumb_status plumb_session_eval_all(plumb_session *s, const int32_t *tokens, int
     return append(s, tokens, n_tokens, true, sink, user, err);
 }
 
+/* ---- Going back --------------------------------------------------------------------------------- */
+
+plumb_status plumb_session_sync(plumb_session *s, const int32_t *tokens, int64_t n_tokens,
+                                const float **logits, plumb_sync_report *report, plumb_error *err) {
+    plumb_status status = check_tokens(s, 0, tokens, n_tokens, err);
+    if (status != PLUMB_OK) return status;
+    /* The last token's logits are wanted: at least that one is evaluated. */
+    int64_t shared = count_known(s, 0, tokens, n_tokens);
+    if (shared == n_tokens) shared--;
+    status = put_tokens(s, shared, tokens + shared, n_tokens - shared, err);
+    if (status != PLUMB_OK) return status;
+    s->known = shared;
+    plumb__resume_nearest(s, shared);
+    plumb__resume_drop_after(s, shared);
+    evaluation e = {.end = n_tokens, .sink = logits ? keep_logits : NULL, .user = s};
+    status = run(s, &e, err);
+    if (status == PLUMB_OK) plumb__resume_add(s);
+    plumb__session_count_bytes(s);
+    if (status != PLUMB_OK) return status;
+    if (logits) *logits = s->logits;
+    if (report)
+        *report = (plumb_sync_report){.cached = shared, .replayed = shared - e.first,
+                                      .evaluated = n_tokens - shared};
+    return PLUMB_OK;
+}
+
 plumb_status plumb_session_rewind(plumb_session *s, int64_t length, plumb_error *err) {
-    int64_t now = s->state->length;
+    int64_t now = s->state->length, known = s->known;
     if (length < 0 || length > now)
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "length", -1,
                            plumb__format("%lld", (long long)length).s, "0 to %lld", (long long)now);
     if (length == now) return PLUMB_OK;
-    int kept = s->n_points;
-    while (kept > 0 && s->point[kept - 1].length > length) kept--;
-    /* Replaying writes cache rows that are there already, with the same bits, so the present can be
-     * brought back by its rings alone should the replay fail. */
+    /* Evaluating again writes cache rows that are there already, with the same bits, so the present can
+     * be brought back by its rings alone. */
+    bool stepped_back = s->stepped_back;
     uint8_t *present = malloc((size_t)plumb__state_fixed_bytes(s->state));
     if (!present) return plumb__fail_memory(err, "rewind", 0);
     plumb__state_save_fixed(s->state, present);
-    if (kept > 0)
-        plumb__state_restore_fixed(s->state, s->point[kept - 1].length, s->point[kept - 1].fixed);
-    else plumb__state_clear(s->state);
+    plumb__resume_nearest(s, length);
+    s->known = length;
     plumb_status status = PLUMB_OK;
-    if (s->state->length < length) status = run_to(s, length, false, NULL, NULL, err);
-    if (status != PLUMB_OK) plumb__state_restore_fixed(s->state, now, present);
-    else
-        while (s->n_points > kept) drop_point(s, s->n_points - 1);
+    if (s->state->length < length) {
+        evaluation e = {.end = length};
+        status = run(s, &e, err);
+    }
+    if (status == PLUMB_OK) plumb__resume_drop_after(s, length);
+    else {
+        plumb__state_restore_fixed(s->state, now, present);
+        s->known = known;
+        s->stepped_back = stepped_back;
+    }
+    plumb__session_count_bytes(s);
     free(present);
     return status;
 }

@@ -100,7 +100,7 @@ void plumb__attention(plumb_network *n, const plumb_batch *batch, int64_t layer,
     const plumb_model_config *c = n->config;
     plumb_workspace *w = &n->work;
     int64_t rows = batch->rows;
-    if (c->is_kv_source[layer]) plumb__compress(n, batch, layer);
+    if (needed.compress < rows) plumb__compress(n, batch, layer, needed.compress);
     if (needed.key == rows) return;
     n->backend->ops->quantize(n->backend, w->x + needed.key * c->hidden, rows - needed.key,
                               c->hidden, w->xq);

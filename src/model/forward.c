@@ -131,7 +131,7 @@ static plumb_status run_head(plumb_network *n, const plumb_batch *batch, plumb_e
     return PLUMB_OK;
 }
 
-/* Rings take the last rows of the batch; carries take an unfinished pair. */
+/* Rings take the last rows of the batch; carries take the first of its last pair. */
 static void commit(plumb_network *n, const plumb_batch *batch) {
     const plumb_model_config *c = n->config;
     plumb_state *state = batch->state;
@@ -143,7 +143,7 @@ static void commit(plumb_network *n, const plumb_batch *batch) {
         for (int64_t i = 0; i < kept; i++)
             memcpy(state->layer[l].ring + (end - kept + i) % c->window * row_bytes,
                    pending + i * row_bytes, (size_t)row_bytes);
-        if (state->layer[l].carry && end % 2 == 1)
+        if (state->layer[l].carry)
             memcpy(state->layer[l].carry, n->work.pending_carry + l * 2 * c->head_dim,
                    (size_t)(2 * c->head_dim) * sizeof(float));
     }

@@ -6,44 +6,46 @@
 #include <string.h>
 
 /* Latents of ratio 2: pairs of float32 projections, the first of which may wait in the carry.  Returns
- * how many pairs were completed. */
-static int64_t compress_pairs(plumb_network *n, const plumb_batch *batch, int64_t layer) {
+ * how many pairs were completed.  The carry keeps the first of the last pair when that is complete,
+ * too, so that a state can go back by one position. */
+static int64_t compress_pairs(plumb_network *n, const plumb_batch *batch, int64_t layer,
+                              int64_t first) {
     const plumb_model_config *c = n->config;
     const plumb_backend_ops *ops = n->backend->ops;
     const plumb_layer_weights *weights = &n->weights.layer[layer];
     plumb_workspace *w = &n->work;
-    int64_t dim = c->head_dim, waiting = batch->state->length % 2;
+    int64_t dim = c->head_dim, rows = batch->rows - first;
+    int64_t waiting = (batch->state->length + first) % 2;
     const float *carry = batch->state->layer[layer].carry;
     if (waiting) {
         memcpy(w->pair_value, carry, (size_t)dim * sizeof *carry);
         memcpy(w->pair_gate, carry + dim, (size_t)dim * sizeof *carry);
     }
-    ops->linear(n->backend, w->x, c->hidden, batch->rows, &weights->compress_kv, NULL,
+    const plumb_act *x = w->x + first * c->hidden;
+    ops->linear(n->backend, x, c->hidden, rows, &weights->compress_kv, NULL,
                 w->pair_value + waiting * dim, dim);
-    ops->linear(n->backend, w->x, c->hidden, batch->rows, &weights->compress_gate, NULL,
+    ops->linear(n->backend, x, c->hidden, rows, &weights->compress_gate, NULL,
                 w->pair_gate + waiting * dim, dim);
-    int64_t tokens = waiting + batch->rows, pairs = tokens / 2;
+    int64_t tokens = waiting + rows, pairs = tokens / 2, last = (tokens - 1) / 2 * 2;
+    float *pending = w->pending_carry + layer * 2 * dim;
+    memcpy(pending, w->pair_value + last * dim, (size_t)dim * sizeof *pending);
+    memcpy(pending + dim, w->pair_gate + last * dim, (size_t)dim * sizeof *pending);
     ops->compress_pairs(n->backend, w->pair_value, w->pair_gate, pairs, dim, w->latent);
-    if (tokens % 2) {
-        float *pending = w->pending_carry + layer * 2 * dim;
-        memcpy(pending, w->pair_value + (tokens - 1) * dim, (size_t)dim * sizeof *pending);
-        memcpy(pending + dim, w->pair_gate + (tokens - 1) * dim, (size_t)dim * sizeof *pending);
-    }
     return pairs;
 }
 
-void plumb__compress(plumb_network *n, const plumb_batch *batch, int64_t layer) {
+void plumb__compress(plumb_network *n, const plumb_batch *batch, int64_t layer, int64_t first_row) {
     const plumb_model_config *c = n->config;
     const plumb_backend_ops *ops = n->backend->ops;
     const plumb_layer_weights *weights = &n->weights.layer[layer];
     plumb_workspace *w = &n->work;
     plumb_layer_state *cache = &batch->state->layer[layer];
     int64_t ratio = c->ratio[layer], pairs = c->rope_dim / 2;
-    int64_t first = batch->state->length / ratio, count = batch->rows;
-    if (ratio > 1) count = compress_pairs(n, batch, layer);
+    int64_t first = (batch->state->length + first_row) / ratio, count = batch->rows - first_row;
+    if (ratio > 1) count = compress_pairs(n, batch, layer, first_row);
     else
-        ops->linear(n->backend, w->x, c->hidden, batch->rows, &weights->compress_kv, w->latent,
-                    NULL, c->head_dim);
+        ops->linear(n->backend, w->x + first_row * c->hidden, c->hidden, count,
+                    &weights->compress_kv, w->latent, NULL, c->head_dim);
     ops->rms_norm(n->backend, w->latent, count, c->head_dim, weights->compress_norm, c->norm_eps,
                   w->latent);
     /* A latent stands at the position of its first token. */

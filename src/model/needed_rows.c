@@ -2,30 +2,51 @@
  *
  * A layer attends raw keys only over its own window, and to older positions only through compressed
  * keys that a lower layer made.  So above the last layer that makes compressed keys a prompt needs a
- * trapezoid of trailing rows: one row of the top layer, window - 1 more for each layer below.  Rows
- * are independent, so leaving the others out changes no bit of what is kept. */
+ * trapezoid of trailing rows: one row of the top layer, window - 1 more for each layer below.  Where
+ * the caches hold the compressed keys already, since a session goes back or on after a fault, the
+ * trapezoid reaches down to the first layer: any state can be made again from (window - 1) * layers
+ * positions.  Rows are independent, so leaving the others out changes no bit of what is kept. */
 #include "model/network.h"
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
+/* First position whose compressed keys a layer has to make.  The last pair that the cache holds, or has
+ * begun, is made again for its carry. */
+static int64_t first_compressed(const plumb_model_config *c, int64_t layer, int64_t cached) {
+    int64_t position = cached > 0 ? cached - 1 : 0;
+    return position - position % c->ratio[layer];
+}
+
+/* Positions that a layer needs when those from `full` on go through the top layer. */
+static plumb_needed_rows needed_positions(const plumb_model_config *c, int64_t cached, int64_t full,
+                                          int64_t layer) {
+    for (int64_t l = c->layers - 1;; l--) {
+        /* The windows of the full rows.  The last position is always among them, so the last window,
+         * which later positions will read, is too. */
+        int64_t key = full - (c->window - 1), compress = INT64_MAX;
+        if (c->is_kv_source[l]) compress = first_compressed(c, l, cached);
+        int64_t input = least(key, compress);
+        if (l == layer) return (plumb_needed_rows){input, key, full, compress};
+        full = least(full, input);
+    }
+}
+
 static int64_t row_of(const plumb_batch *batch, int64_t position) {
-    int64_t row = position - batch->state->length;
-    return row < 0 ? 0 : row > batch->rows ? batch->rows : row;
+    int64_t start = batch->state->length;
+    return position < start ? 0 : least(position - start, batch->rows);
 }
 
 plumb_needed_rows plumb__needed_rows(const plumb_model_config *c, const plumb_batch *batch,
                                      int64_t layer) {
-    /* Positions, from the top layer down: the last one of the call, and those whose logits are wanted. */
-    int64_t full = batch->end - 1, key = 0, input = 0;
+    int64_t full = batch->end - 1;
     if (batch->first_logits < batch->rows)
         full = least(full, batch->state->length + batch->first_logits);
-    for (int64_t l = c->layers - 1;; l--) {
-        /* The windows of the full rows.  The last position is always among them, so the last window,
-         * which later positions will read, is too. */
-        key = full - (c->window - 1);
-        input = c->is_kv_source[l] ? 0 : key;
-        if (l == layer) break;
-        full = least(full, input);
-    }
-    return (plumb_needed_rows){row_of(batch, input), row_of(batch, key), row_of(batch, full)};
+    plumb_needed_rows at = needed_positions(c, batch->cached, full, layer);
+    return (plumb_needed_rows){row_of(batch, at.input), row_of(batch, at.key),
+                               row_of(batch, at.full), row_of(batch, at.compress)};
+}
+
+int64_t plumb__first_needed(const plumb_model_config *c, int64_t cached, int64_t full) {
+    int64_t first = needed_positions(c, cached, full, 0).input;
+    return first > 0 ? first : 0;
 }

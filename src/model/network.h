@@ -111,6 +111,8 @@ typedef struct plumb_batch {
     int64_t rows;
     int64_t end;               /* length after the last batch of the call: nothing is asked about rows
                                 * before it but what `first_logits` and later positions need */
+    int64_t cached;            /* the compressed caches hold the positions before it already; rows from there
+                                * on append to them */
     int64_t first_logits;      /* rows from here on go through the head; rows: none */
     plumb_logits_sink sink;    /* receives them, in position order */
     void *sink_user;
@@ -148,15 +150,19 @@ typedef struct plumb_needed_rows {
     int64_t input; /* first row whose normalised attention input is needed */
     int64_t key;   /* first row whose window key is needed */
     int64_t full;  /* first row that goes through the whole layer; rows: none */
+    int64_t compress; /* first row whose compressed keys are made: where a pair begins, or row 0 */
 } plumb_needed_rows;
 plumb_needed_rows plumb__needed_rows(const plumb_model_config *config, const plumb_batch *batch,
                                      int64_t layer);
+/* First position that any layer needs for the rows from `full` on, and the state after them, when
+ * positions before `cached` are in the compressed caches.  From there on nothing reads the rings. */
+int64_t plumb__first_needed(const plumb_model_config *config, int64_t cached, int64_t full);
 
 /* work.out = attention of layer over work.x, for the rows needed (attention.c). */
 void plumb__attention(plumb_network *network, const plumb_batch *batch, int64_t layer,
                       plumb_needed_rows needed);
-/* Appends the layer's compressed keys and index keys, of all rows (indexer.c). */
-void plumb__compress(plumb_network *network, const plumb_batch *batch, int64_t layer);
+/* Appends the layer's compressed keys and index keys of rows from `first` on (indexer.c). */
+void plumb__compress(plumb_network *network, const plumb_batch *batch, int64_t layer, int64_t first);
 /* Selects the lists of rows from `first` on (indexer.c). */
 void plumb__index(plumb_network *network, const plumb_batch *batch, int64_t layer, int64_t first);
 /* work.out = mixture of experts of layer over work.x, rows from `first` on (experts.c). */

@@ -73,7 +73,8 @@ plumb_status plumb__state_reserve(plumb_state *state, int64_t length, plumb_erro
     if (state->limit > 0 && capacity > state->limit) capacity = state->limit;
     for (int64_t l = 0; l < c->layers; l++) {
         if (!c->is_kv_source[l]) continue;
-        int64_t kept = state->length / c->ratio[l], rows = capacity / c->ratio[l];
+        /* All of it: a session may know more positions than its length. */
+        int64_t kept = state->capacity / c->ratio[l], rows = capacity / c->ratio[l];
         if (!grow_cache(state, &state->layer[l].compressed, kept, rows,
                         plumb__compressed_row_bytes(c->head_dim)) ||
             !grow_cache(state, &state->layer[l].index_keys, kept, rows,
@@ -117,6 +118,7 @@ void plumb__state_restore_fixed(plumb_state *state, int64_t length, const uint8_
 }
 
 void plumb__state_clear(plumb_state *state) { state->length = 0; }
+void plumb__state_step_back(plumb_state *state) { state->length--; }
 
 int64_t plumb__state_bytes_at(const plumb_model_config *c, int64_t length) {
     int64_t bytes = fixed_bytes(c);

@@ -13,7 +13,8 @@ typedef struct plumb_layer_state {
     uint8_t *ring;       /* [window] packed window rows, slot = position mod window */
     uint8_t *compressed; /* [capacity / ratio] packed rows; kv sources only */
     uint8_t *index_keys; /* [capacity / ratio] packed rows; kv sources only */
-    float *carry;        /* [2][head_dim] value and gate of an unfinished pair; ratio 2 only */
+    float *carry;        /* [2][head_dim] value and gate of the first of the last pair, which may be
+                          * unfinished; ratio 2 only */
 } plumb_layer_state;
 
 typedef struct plumb_state {
@@ -43,6 +44,10 @@ void plumb__state_save_fixed(const plumb_state *state, uint8_t *to);
 void plumb__state_restore_fixed(plumb_state *state, int64_t length, const uint8_t *from);
 /* Back to the empty sequence. */
 void plumb__state_clear(plumb_state *state);
+/* Back by one position, once after any evaluation or restoring: nothing that the next position reads has
+ * been overwritten.  Its own slot of a ring held a position that is out of its window, and the carry
+ * keeps the first of a pair that the last position completed. */
+void plumb__state_step_back(plumb_state *state);
 /* Bytes of all caches now allocated, and with room for `length` positions. */
 int64_t plumb__state_bytes(const plumb_state *state);
 int64_t plumb__state_bytes_at(const plumb_model_config *config, int64_t length);
