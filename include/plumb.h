@@ -228,6 +228,43 @@ PLUMB_MUST_CHECK plumb_status plumb_sample(const float *logits, int64_t vocab_si
                                            int32_t *token, plumb_logprob *chosen,
                                            plumb_logprob *top, int32_t n_top, plumb_error *err);
 
+/* ---- Snapshots ---------------------------------------------------------------------- */
+
+/* What rides along with a session in a file (docs/snapshots.md). */
+typedef struct plumb_snapshot_extra {
+    const plumb_sampling *sampling; /* NULL: none; bias included */
+    const void *note;               /* the caller's own bytes (a conversation, say), kept as they are;
+                                     * NULL: none */
+    int64_t note_bytes;
+    bool resume_points; /* also the places the session can go back to at no cost: one ring size each */
+} plumb_snapshot_extra;
+
+/* Writes what the session holds to `path`: whole or not at all, over a file that is there, through
+ * PATH.part.  Equal sessions give equal files.  extra may be NULL. */
+PLUMB_MUST_CHECK plumb_status plumb_session_save(const plumb_session *session, const char *path,
+                                                 const plumb_snapshot_extra *extra, plumb_error *err);
+
+/* An opened file.  Header, tokens, sampling and note are read and checked at once, whatever model they
+ * are of; the caches, nearly all of the file, when a session is restored. */
+typedef struct plumb_snapshot plumb_snapshot;
+PLUMB_MUST_CHECK plumb_status plumb_snapshot_open(const char *path, plumb_snapshot **snapshot,
+                                                  plumb_error *err);
+void plumb_snapshot_close(plumb_snapshot *snapshot); /* NULL is fine */
+int64_t plumb_snapshot_length(const plumb_snapshot *snapshot);
+const int32_t *plumb_snapshot_tokens(const plumb_snapshot *snapshot); /* length of them */
+/* Both live as long as the snapshot; NULL: none was saved. */
+const plumb_sampling *plumb_snapshot_sampling(const plumb_snapshot *snapshot);
+const void *plumb_snapshot_note(const plumb_snapshot *snapshot, int64_t *bytes /* may be NULL */);
+
+/* Whether the header alone forbids to restore it into this session: another arithmetic revision, model
+ * or layout, too small a context. */
+PLUMB_MUST_CHECK plumb_status plumb_snapshot_check(const plumb_snapshot *snapshot,
+                                                   const plumb_session *session, plumb_error *err);
+/* Replaces what the session holds; what follows has the bits of a fresh session that evaluated the same
+ * tokens.  After any failure the session is as before.  Its last logits are of what it held before. */
+PLUMB_MUST_CHECK plumb_status plumb_session_restore(plumb_session *session,
+                                                    const plumb_snapshot *snapshot, plumb_error *err);
+
 /* ---- Text --------------------------------------------------------------------------- */
 
 typedef struct plumb_text plumb_text;

@@ -6,6 +6,8 @@
 
 #include <pthread.h>
 
+enum { PLUMB_MODEL_DIGEST_BYTES = 16 };
+
 struct plumb_model {
     char *path;
     plumb_checkpoint *checkpoint;
@@ -26,6 +28,10 @@ struct plumb_model {
     _Atomic int64_t promised_bytes; /* of all sessions when their contexts are full */
     char *hot_list;           /* path or NULL */
     uint32_t *earlier_uses;   /* [layers * experts] what the hot list said at opening */
+    /* Of the model that snapshots are of (model_digest.h). */
+    pthread_mutex_t digest_lock;
+    bool has_digest;
+    uint8_t digest[PLUMB_MODEL_DIGEST_BYTES];
 };
 
 /* What only tests choose: how files are read. */
@@ -62,5 +68,15 @@ struct plumb_session {
     plumb_resume_point point[PLUMB_MAX_RESUME_POINTS]; /* ascending length */
     int n_points;
 };
+
+/* What a restored session holds from now on, all of it taken over. */
+typedef struct plumb_session_contents {
+    plumb_state *state;
+    int32_t *tokens;
+    int64_t token_capacity;
+    plumb_resume_point point[PLUMB_MAX_RESUME_POINTS];
+    int n_points;
+} plumb_session_contents;
+void plumb__session_replace(plumb_session *session, const plumb_session_contents *contents);
 
 #endif

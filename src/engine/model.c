@@ -183,6 +183,7 @@ plumb_status plumb__model_open_reading(const char *path, const plumb_model_optio
     plumb_model *model = calloc(1, sizeof *model);
     if (!model) return plumb__fail_memory(err, "model", sizeof *model);
     pthread_mutex_init(&model->lock, NULL);
+    pthread_mutex_init(&model->digest_lock, NULL);
     model->available_memory = plumb__machine_available_bytes;
     model->threads = options->threads ? options->threads : plumb__machine_cores();
     model->path = strdup(path);
@@ -215,6 +216,7 @@ void plumb_model_close(plumb_model *model) {
     plumb__checkpoint_close(model->checkpoint);
     free(model->path);
     pthread_mutex_destroy(&model->lock);
+    pthread_mutex_destroy(&model->digest_lock);
     free(model);
 }
 

@@ -85,11 +85,15 @@ plumb_status plumb__state_reserve(plumb_state *state, int64_t length, plumb_erro
     return PLUMB_OK;
 }
 
-static int64_t fixed_bytes(const plumb_model_config *c) {
+int64_t plumb__state_ring_offset(const plumb_model_config *c, int64_t layer) {
     int64_t bytes = 0;
-    for (int64_t l = 0; l < c->layers; l++)
+    for (int64_t l = 0; l < layer; l++)
         bytes += ring_bytes(c) + (has_carry(c, l) ? carry_bytes(c) : 0);
     return bytes;
+}
+
+static int64_t fixed_bytes(const plumb_model_config *c) {
+    return plumb__state_ring_offset(c, c->layers);
 }
 
 int64_t plumb__state_fixed_bytes(const plumb_state *state) { return fixed_bytes(state->config); }

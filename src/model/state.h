@@ -42,6 +42,8 @@ int64_t plumb__state_fixed_bytes(const plumb_state *state);
 void plumb__state_save_fixed(const plumb_state *state, uint8_t *to);
 /* Back to `length`, with the rings and carries that were saved there. */
 void plumb__state_restore_fixed(plumb_state *state, int64_t length, const uint8_t *from);
+/* Where a layer's ring begins in that part; its carry, if it has one, follows. */
+int64_t plumb__state_ring_offset(const plumb_model_config *config, int64_t layer);
 /* Back to the empty sequence. */
 void plumb__state_clear(plumb_state *state);
 /* Back by one position, once after any evaluation or restoring: nothing that the next position reads has

@@ -1,0 +1,204 @@
+/* What is saved comes back: tokens, sampling, note, resume points; what follows has the bits of a fresh
+ * session.  Equal sessions give equal files, and the file has the size that was promised. */
+#include "engine/engine.h"
+#include "equal/specimen.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "t.h"
+
+static const char *file_path(const char *name) {
+    static char path[4][600];
+    static int next;
+    char *to = path[next++ % 4];
+    snprintf(to, sizeof path[0], BUILD_DIR "/tests/snapshot/round_trip.%s", name);
+    return to;
+}
+
+static void save(const plumb_session *s, const char *path, const plumb_snapshot_extra *extra) {
+    plumb_error err;
+    specimen_must(plumb_session_save(s, path, extra, &err), &err, "save");
+}
+
+static plumb_snapshot *open_snapshot(const char *path) {
+    plumb_snapshot *snapshot = NULL;
+    plumb_error err;
+    specimen_must(plumb_snapshot_open(path, &snapshot, &err), &err, "open");
+    return snapshot;
+}
+
+static void restore(plumb_session *s, const char *path) {
+    plumb_snapshot *snapshot = open_snapshot(path);
+    plumb_error err;
+    specimen_must(plumb_session_restore(s, snapshot, &err), &err, "restore");
+    plumb_snapshot_close(snapshot);
+}
+
+/* The whole file; free() it. */
+static uint8_t *read_whole(const char *path, size_t *size) {
+    FILE *file = fopen(path, "rb");
+    if (!file || fseek(file, 0, SEEK_END) != 0) exit(1);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    uint8_t *bytes = malloc(*size + 1);
+    if (!bytes || fread(bytes, 1, *size, file) != *size) exit(1);
+    (void)fclose(file);
+    return bytes;
+}
+
+static bool same_files(const char *a, const char *b) {
+    size_t size_a, size_b;
+    uint8_t *bytes_a = read_whole(a, &size_a), *bytes_b = read_whole(b, &size_b);
+    bool same = size_a == size_b && memcmp(bytes_a, bytes_b, size_a) == 0;
+    free(bytes_a);
+    free(bytes_b);
+    return same;
+}
+
+/* At each length of tiny: restored into a session that holds something else, by another model. */
+static void every_length_of_tiny(void) {
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "tiny");
+    plumb_model *model = specimen_model(&s, 1, NULL), *other = specimen_model(&s, 2, "portable");
+    plumb_session *source = specimen_session(model, 16), *target = specimen_session(other, 5);
+    float *fresh = specimen_logits(&s), *logits = specimen_logits(&s);
+    plumb_session *reference = specimen_session(model, 0);
+    specimen_advance(&s, reference, s.count, fresh);
+    const char *path = file_path("tiny"), *again = file_path("again");
+    for (int64_t length = 0; length < s.count; length++) {
+        if (length > 0) specimen_advance(&s, source, length, logits);
+        save(source, path, NULL);
+        restore(target, path);
+        T_CHECK(plumb_session_length(target) == length, "%" PRId64, length);
+        T_CHECK(length == 0 || !memcmp(plumb_session_tokens(target), s.tokens, (size_t)length * 4),
+                "tokens of %" PRId64, length);
+        save(target, again, NULL);
+        T_CHECK(same_files(path, again), "the same file at %" PRId64, length);
+        int64_t end = length % 8 == 1 ? s.count : length + 1;
+        specimen_advance(&s, target, end, logits);
+        int64_t first = specimen_first_difference(&s, fresh, logits, length, end);
+        T_CHECK(first < 0, "length %" PRId64 ": position %" PRId64 " differs", length, first);
+    }
+    (void)unlink(path);
+    (void)unlink(again);
+    free(fresh);
+    free(logits);
+    plumb_session_destroy(reference);
+    plumb_session_destroy(source);
+    plumb_session_destroy(target);
+    plumb_model_close(model);
+    plumb_model_close(other);
+    specimen_close(&s);
+}
+
+static void extras(void) {
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "tiny");
+    plumb_model *model = specimen_model(&s, 1, NULL);
+    plumb_session *session = specimen_session(model, 16);
+    float *logits = specimen_logits(&s);
+    specimen_advance(&s, session, 21, logits);
+    static const char note[] = "[{\"role\":\"user\"}]\0\xff behind a zero";
+    const plumb_logit_bias bias[] = {{3, -1.5f}, {7, 2.25f}};
+    const plumb_sampling sampling = {.temperature = 0.7f, .top_k = 40, .top_p = 0.9f, .min_p = 0.05f,
+                                     .seed = 0x123456789abcdef0u, .bias = bias, .n_bias = 2};
+    const char *path = file_path("extras");
+    save(session, path, &(plumb_snapshot_extra){.sampling = &sampling, .note = note,
+                                                .note_bytes = sizeof note});
+    plumb_snapshot *snapshot = open_snapshot(path);
+    const plumb_sampling *read = plumb_snapshot_sampling(snapshot);
+    T_CHECK(read && read->temperature == 0.7f && read->top_k == 40 && read->top_p == 0.9f &&
+                read->min_p == 0.05f && read->seed == sampling.seed && read->n_bias == 2 &&
+                read->bias[0].token == 3 && read->bias[0].bias == -1.5f &&
+                read->bias[1].token == 7 && read->bias[1].bias == 2.25f, "sampling");
+    int64_t bytes = 0;
+    const void *read_note = plumb_snapshot_note(snapshot, &bytes);
+    T_CHECK(bytes == sizeof note && read_note && !memcmp(read_note, note, sizeof note), "note");
+    T_CHECK(plumb_snapshot_length(snapshot) == 21, "length");
+    T_CHECK(!memcmp(plumb_snapshot_tokens(snapshot), s.tokens, 21 * 4), "tokens");
+    plumb_snapshot_close(snapshot);
+
+    save(session, path, &(plumb_snapshot_extra){.note = "", .note_bytes = 0});
+    snapshot = open_snapshot(path);
+    T_CHECK(!plumb_snapshot_sampling(snapshot), "no sampling");
+    T_CHECK(plumb_snapshot_note(snapshot, &bytes) && bytes == 0, "an empty note");
+    plumb_snapshot_close(snapshot);
+    save(session, path, NULL);
+    snapshot = open_snapshot(path);
+    T_CHECK(!plumb_snapshot_note(snapshot, NULL), "no note");
+    plumb_snapshot_close(snapshot);
+    (void)unlink(path);
+    free(logits);
+    plumb_session_destroy(session);
+    plumb_model_close(model);
+    specimen_close(&s);
+}
+
+/* A restored session goes back to the places of the one that was saved, with their bits. */
+static void resume_points(void) {
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "tiny");
+    plumb_model *model = specimen_model(&s, 1, NULL);
+    plumb_session *source = specimen_session(model, 16), *target = specimen_session(model, 16);
+    float *fresh = specimen_logits(&s), *logits = specimen_logits(&s);
+    static const int64_t ends[] = {3, 8, 40, 77};
+    enum { ENDS = sizeof ends / sizeof ends[0] };
+    for (int i = 0; i < ENDS; i++) specimen_advance(&s, source, ends[i], fresh);
+    const char *with = file_path("with"), *without = file_path("without"), *again = file_path("again");
+    save(source, with, &(plumb_snapshot_extra){.resume_points = true});
+    save(source, without, NULL);
+    restore(target, without);
+    T_CHECK(target->n_points == 1 && target->point[0].length == 77, "%d points", target->n_points);
+    restore(target, with);
+    T_CHECK(target->n_points == source->n_points && source->n_points >= 3, "%d points of %d",
+            target->n_points, source->n_points);
+    for (int i = 0; i < target->n_points && i < source->n_points; i++)
+        T_CHECK(target->point[i].length == source->point[i].length, "%" PRId64 " for %" PRId64,
+                target->point[i].length, source->point[i].length);
+    save(target, again, &(plumb_snapshot_extra){.resume_points = true});
+    T_CHECK(same_files(with, again), "the same file");
+    for (int i = ENDS - 1; i >= 0; i--) {
+        plumb_error err;
+        specimen_must(plumb_session_rewind(target, ends[i], &err), &err, "rewind");
+        specimen_advance(&s, target, ends[i] + 7, logits);
+        plumb_session *reference = specimen_session(model, 0);
+        specimen_advance(&s, reference, ends[i] + 7, fresh);
+        T_CHECK(specimen_first_difference(&s, fresh, logits, ends[i], ends[i] + 7) < 0,
+                "from %" PRId64, ends[i]);
+        plumb_session_destroy(reference);
+    }
+    (void)unlink(with);
+    (void)unlink(without);
+    (void)unlink(again);
+    free(fresh);
+    free(logits);
+    plumb_session_destroy(source);
+    plumb_session_destroy(target);
+    plumb_model_close(model);
+    specimen_close(&s);
+}
+
+/* The model's account of its sessions follows, and is zero when they are gone. */
+static void accounts(void) {
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "tiny");
+    plumb_model *model = specimen_model(&s, 1, NULL);
+    plumb_session *source = specimen_session(model, 16), *target = specimen_session(model, 16);
+    float *logits = specimen_logits(&s);
+    specimen_advance(&s, source, 90, logits);
+    const char *path = file_path("accounts");
+    save(source, path, NULL);
+    int64_t promised = model->promised_bytes;
+    restore(target, path);
+    T_CHECK(model->promised_bytes == promised, "promised");
+    T_CHECK(model->session_bytes == source->counted_bytes + target->counted_bytes, "counted");
+    T_CHECK(target->counted_bytes >= source->counted_bytes / 2, "%" PRId64 " of %" PRId64,
+            target->counted_bytes, source->counted_bytes);
+    (void)unlink(path);
+    free(logits);
+    plumb_session_destroy(source);
+    plumb_session_destroy(target);
+    T_CHECK(model->session_bytes == 0 && model->promised_bytes == 0, "nothing left");
+    plumb_model_close(model);
+    specimen_close(&s);
+}
+
+T_MAIN({"every_length_of_tiny", every_length_of_tiny}, {"extras", extras},
+       {"resume_points", resume_points}, {"accounts", accounts})
