@@ -1,60 +1,12 @@
 /* What is saved comes back: tokens, sampling, note, resume points; what follows has the bits of a fresh
  * session.  Equal sessions give equal files, and the file has the size that was promised. */
 #include "engine/engine.h"
-#include "equal/specimen.h"
+#include "snapshot/files.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "t.h"
-
-static const char *file_path(const char *name) {
-    static char path[4][600];
-    static int next;
-    char *to = path[next++ % 4];
-    snprintf(to, sizeof path[0], BUILD_DIR "/tests/snapshot/round_trip.%s", name);
-    return to;
-}
-
-static void save(const plumb_session *s, const char *path, const plumb_snapshot_extra *extra) {
-    plumb_error err;
-    specimen_must(plumb_session_save(s, path, extra, &err), &err, "save");
-}
-
-static plumb_snapshot *open_snapshot(const char *path) {
-    plumb_snapshot *snapshot = NULL;
-    plumb_error err;
-    specimen_must(plumb_snapshot_open(path, &snapshot, &err), &err, "open");
-    return snapshot;
-}
-
-static void restore(plumb_session *s, const char *path) {
-    plumb_snapshot *snapshot = open_snapshot(path);
-    plumb_error err;
-    specimen_must(plumb_session_restore(s, snapshot, &err), &err, "restore");
-    plumb_snapshot_close(snapshot);
-}
-
-/* The whole file; free() it. */
-static uint8_t *read_whole(const char *path, size_t *size) {
-    FILE *file = fopen(path, "rb");
-    if (!file || fseek(file, 0, SEEK_END) != 0) exit(1);
-    *size = (size_t)ftell(file);
-    rewind(file);
-    uint8_t *bytes = malloc(*size + 1);
-    if (!bytes || fread(bytes, 1, *size, file) != *size) exit(1);
-    (void)fclose(file);
-    return bytes;
-}
-
-static bool same_files(const char *a, const char *b) {
-    size_t size_a, size_b;
-    uint8_t *bytes_a = read_whole(a, &size_a), *bytes_b = read_whole(b, &size_b);
-    bool same = size_a == size_b && memcmp(bytes_a, bytes_b, size_a) == 0;
-    free(bytes_a);
-    free(bytes_b);
-    return same;
-}
 
 /* At each length of tiny: restored into a session that holds something else, by another model. */
 static void every_length_of_tiny(void) {
@@ -64,16 +16,16 @@ static void every_length_of_tiny(void) {
     float *fresh = specimen_logits(&s), *logits = specimen_logits(&s);
     plumb_session *reference = specimen_session(model, 0);
     specimen_advance(&s, reference, s.count, fresh);
-    const char *path = file_path("tiny"), *again = file_path("again");
+    const char *path = snapshot_path("round_trip.tiny"), *again = snapshot_path("round_trip.again");
     for (int64_t length = 0; length < s.count; length++) {
         if (length > 0) specimen_advance(&s, source, length, logits);
-        save(source, path, NULL);
-        restore(target, path);
+        snapshot_save(source, path, NULL);
+        snapshot_restore(target, path);
         T_CHECK(plumb_session_length(target) == length, "%" PRId64, length);
         T_CHECK(length == 0 || !memcmp(plumb_session_tokens(target), s.tokens, (size_t)length * 4),
                 "tokens of %" PRId64, length);
-        save(target, again, NULL);
-        T_CHECK(same_files(path, again), "the same file at %" PRId64, length);
+        snapshot_save(target, again, NULL);
+        T_CHECK(files_same(path, again), "the same file at %" PRId64, length);
         int64_t end = length % 8 == 1 ? s.count : length + 1;
         specimen_advance(&s, target, end, logits);
         int64_t first = specimen_first_difference(&s, fresh, logits, length, end);
@@ -101,10 +53,10 @@ static void extras(void) {
     const plumb_logit_bias bias[] = {{3, -1.5f}, {7, 2.25f}};
     const plumb_sampling sampling = {.temperature = 0.7f, .top_k = 40, .top_p = 0.9f, .min_p = 0.05f,
                                      .seed = 0x123456789abcdef0u, .bias = bias, .n_bias = 2};
-    const char *path = file_path("extras");
-    save(session, path, &(plumb_snapshot_extra){.sampling = &sampling, .note = note,
+    const char *path = snapshot_path("round_trip.extras");
+    snapshot_save(session, path, &(plumb_snapshot_extra){.sampling = &sampling, .note = note,
                                                 .note_bytes = sizeof note});
-    plumb_snapshot *snapshot = open_snapshot(path);
+    plumb_snapshot *snapshot = snapshot_open(path);
     const plumb_sampling *read = plumb_snapshot_sampling(snapshot);
     T_CHECK(read && read->temperature == 0.7f && read->top_k == 40 && read->top_p == 0.9f &&
                 read->min_p == 0.05f && read->seed == sampling.seed && read->n_bias == 2 &&
@@ -117,13 +69,13 @@ static void extras(void) {
     T_CHECK(!memcmp(plumb_snapshot_tokens(snapshot), s.tokens, 21 * 4), "tokens");
     plumb_snapshot_close(snapshot);
 
-    save(session, path, &(plumb_snapshot_extra){.note = "", .note_bytes = 0});
-    snapshot = open_snapshot(path);
+    snapshot_save(session, path, &(plumb_snapshot_extra){.note = "", .note_bytes = 0});
+    snapshot = snapshot_open(path);
     T_CHECK(!plumb_snapshot_sampling(snapshot), "no sampling");
     T_CHECK(plumb_snapshot_note(snapshot, &bytes) && bytes == 0, "an empty note");
     plumb_snapshot_close(snapshot);
-    save(session, path, NULL);
-    snapshot = open_snapshot(path);
+    snapshot_save(session, path, NULL);
+    snapshot = snapshot_open(path);
     T_CHECK(!plumb_snapshot_note(snapshot, NULL), "no note");
     plumb_snapshot_close(snapshot);
     (void)unlink(path);
@@ -142,19 +94,20 @@ static void resume_points(void) {
     static const int64_t ends[] = {3, 8, 40, 77};
     enum { ENDS = sizeof ends / sizeof ends[0] };
     for (int i = 0; i < ENDS; i++) specimen_advance(&s, source, ends[i], fresh);
-    const char *with = file_path("with"), *without = file_path("without"), *again = file_path("again");
-    save(source, with, &(plumb_snapshot_extra){.resume_points = true});
-    save(source, without, NULL);
-    restore(target, without);
+    const char *with = snapshot_path("round_trip.with"), *without = snapshot_path("round_trip.without"),
+               *again = snapshot_path("round_trip.again");
+    snapshot_save(source, with, &(plumb_snapshot_extra){.resume_points = true});
+    snapshot_save(source, without, NULL);
+    snapshot_restore(target, without);
     T_CHECK(target->n_points == 1 && target->point[0].length == 77, "%d points", target->n_points);
-    restore(target, with);
+    snapshot_restore(target, with);
     T_CHECK(target->n_points == source->n_points && source->n_points >= 3, "%d points of %d",
             target->n_points, source->n_points);
     for (int i = 0; i < target->n_points && i < source->n_points; i++)
         T_CHECK(target->point[i].length == source->point[i].length, "%" PRId64 " for %" PRId64,
                 target->point[i].length, source->point[i].length);
-    save(target, again, &(plumb_snapshot_extra){.resume_points = true});
-    T_CHECK(same_files(with, again), "the same file");
+    snapshot_save(target, again, &(plumb_snapshot_extra){.resume_points = true});
+    T_CHECK(files_same(with, again), "the same file");
     for (int i = ENDS - 1; i >= 0; i--) {
         plumb_error err;
         specimen_must(plumb_session_rewind(target, ends[i], &err), &err, "rewind");
@@ -183,10 +136,10 @@ static void accounts(void) {
     plumb_session *source = specimen_session(model, 16), *target = specimen_session(model, 16);
     float *logits = specimen_logits(&s);
     specimen_advance(&s, source, 90, logits);
-    const char *path = file_path("accounts");
-    save(source, path, NULL);
+    const char *path = snapshot_path("round_trip.accounts");
+    snapshot_save(source, path, NULL);
     int64_t promised = model->promised_bytes;
-    restore(target, path);
+    snapshot_restore(target, path);
     T_CHECK(model->promised_bytes == promised, "promised");
     T_CHECK(model->session_bytes == source->counted_bytes + target->counted_bytes, "counted");
     T_CHECK(target->counted_bytes >= source->counted_bytes / 2, "%" PRId64 " of %" PRId64,
