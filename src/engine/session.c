@@ -106,56 +106,21 @@ int64_t plumb_session_length(const plumb_session *session) { return session->sta
 int64_t plumb_session_context(const plumb_session *session) { return session->options.context; }
 const int32_t *plumb_session_tokens(const plumb_session *session) { return session->tokens; }
 
-/* ---- Resume points ---------------------------------------------------------------------------- */
-
-static void drop_point(plumb_session *s, int i) {
-    free(s->point[i].fixed);
-    for (int j = i; j + 1 < s->n_points; j++) s->point[j] = s->point[j + 1];
-    s->n_points--;
-}
-
-/* The point whose loss costs least: the smallest gap between its neighbours, measured against how
- * far back it lies, so that recent points stay dense and old ones sparse. */
-static int least_useful_point(const plumb_session *s) {
-    int best = 0;
-    double least = 0;
-    for (int i = 0; i + 1 < s->n_points; i++) {
-        int64_t before = i > 0 ? s->point[i - 1].length : 0;
-        double gap = (double)(s->point[i + 1].length - before);
-        double cost = gap / (double)(s->state->length - s->point[i].length + 1);
-        if (i == 0 || cost < least) {
-            least = cost;
-            best = i;
-        }
-    }
-    return best;
-}
-
-/* Remembers the present length.  Without memory there is simply no point here: rewinding works from an
- * earlier one. */
-static void add_point(plumb_session *s) {
-    int64_t length = s->state->length;
-    if (s->n_points > 0 && s->point[s->n_points - 1].length == length) return;
-    uint8_t *fixed = malloc((size_t)plumb__state_fixed_bytes(s->state));
-    if (!fixed) return;
-    if (s->n_points == PLUMB_MAX_RESUME_POINTS) drop_point(s, least_useful_point(s));
-    plumb__state_save_fixed(s->state, fixed);
-    s->point[s->n_points++] = (plumb_resume_point){length, fixed};
-}
-
 /* ---- Snapshots --------------------------------------------------------------------------------- */
 
 void plumb__session_replace(plumb_session *s, const plumb_session_contents *contents) {
-    while (s->n_points > 0) drop_point(s, s->n_points - 1);
+    plumb__resume_drop_after(s, -1);
     plumb__state_destroy(s->state);
     free(s->tokens);
     s->state = contents->state;
     s->tokens = contents->tokens;
     s->token_capacity = contents->token_capacity;
+    s->known = s->state->length;
+    s->stepped_back = false;
     s->n_points = contents->n_points;
     memcpy(s->point, contents->point, sizeof s->point);
-    if (s->state->length > 0) add_point(s);
-    count_bytes(s);
+    if (s->state->length > 0) plumb__resume_add(s);
+    plumb__session_count_bytes(s);
 }
 
 /* ---- Evaluation -------------------------------------------------------------------------------- */
