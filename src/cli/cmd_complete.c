@@ -1,17 +1,15 @@
 /* plumb complete: the begin-of-sentence token, the prompt, and what the model makes of it. */
 #include "cli/commands.h"
 
-#include "base/error.h"
-#include "cli/files.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/prompt.h"
 #include "cli/runtime.h"
 #include "cli/shown_text.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct completion {
     cli_runtime runtime;
@@ -58,26 +56,6 @@ static bool on_token(void *user, const cli_step *step) {
     return cli_output_flush() && !stop;
 }
 
-static plumb_status encode_prompt(completion *c, plumb_tokens *tokens, plumb_error *err) {
-    const cli_options *options = c->runtime.options;
-    char *bytes = NULL;
-    size_t size = options->prompt != NULL ? strlen(options->prompt) : 0;
-    plumb_status status = PLUMB_OK;
-    if (options->prompt == NULL) status = cli_read_file(options->prompt_file, &bytes, &size, err);
-    if (status != PLUMB_OK) return status;
-    tokens->ids = malloc(sizeof *tokens->ids);
-    if (tokens->ids == NULL) {
-        free(bytes);
-        return plumb__fail_memory(err, "prompt", sizeof *tokens->ids);
-    }
-    tokens->capacity = tokens->count = 1;
-    tokens->ids[0] = (int32_t)c->runtime.info.bos_id;
-    status = plumb_text_encode(c->runtime.text, bytes != NULL ? bytes : options->prompt, size,
-                               false, tokens, err);
-    free(bytes);
-    return status;
-}
-
 int cli_run_complete(const cli_options *options) {
     if (options->prompt == NULL && options->prompt_file == NULL) {
         cli_complain(options, "needs a prompt: -p TEXT or --prompt-file FILE");
@@ -91,7 +69,7 @@ int cli_run_complete(const cli_options *options) {
     plumb_tokens tokens = {0};
     plumb_error err = {0};
     cli_generation generation;
-    if (encode_prompt(&c, &tokens, &err) != PLUMB_OK ||
+    if (cli_read_prompt(&c.runtime, &tokens, &err) != PLUMB_OK ||
         cli_generate(&c.runtime, &tokens, on_token, &c, &generation, &err) != PLUMB_OK) {
         status = cli_report(options, &err);
     } else {

@@ -56,7 +56,7 @@ static plumb_status check_bias(const cli_runtime *runtime, plumb_error *err) {
     return PLUMB_OK;
 }
 
-static plumb_status open_all(cli_runtime *runtime, bool wants_text, plumb_error *err) {
+static plumb_status open_model(cli_runtime *runtime, bool wants_text, plumb_error *err) {
     const cli_options *options = runtime->options;
     char path[CLI_PATH_SIZE];
     plumb_status status = cli_find_model(options, path, err);
@@ -71,25 +71,37 @@ static plumb_status open_all(cli_runtime *runtime, bool wants_text, plumb_error 
     if (status == PLUMB_OK) status = plumb_model_open(path, &model_options, &runtime->model, err);
     if (status != PLUMB_OK) return status;
     plumb_model_get_info(runtime->model, &runtime->info);
-    status = check_bias(runtime, err);
-    if (status != PLUMB_OK) return status;
-
-    const plumb_session_options session_options = {.context = options->context,
-                                                   .chunk = options->chunk,
-                                                   .progress = on_progress,
-                                                   .progress_user = &runtime->progress};
-    status = plumb_session_create(runtime->model, &session_options, &runtime->session, err);
-    if (status == PLUMB_OK) status = cli_streaming_begin(&runtime->streaming, runtime->model, err);
-    return status;
+    return check_bias(runtime, err);
 }
 
-int cli_runtime_open(const cli_options *options, bool wants_text, cli_runtime *runtime) {
+static plumb_status open_session(cli_runtime *runtime, int64_t context, plumb_error *err) {
+    const plumb_session_options session_options = {.context = context,
+                                                   .chunk = runtime->options->chunk,
+                                                   .progress = on_progress,
+                                                   .progress_user = &runtime->progress};
+    plumb_status status =
+        plumb_session_create(runtime->model, &session_options, &runtime->session, err);
+    if (status == PLUMB_OK) status = cli_streaming_begin(&runtime->streaming, runtime->model, err);
+    return status == PLUMB_OK ? cli_interrupt_catch(err) : status;
+}
+
+int cli_runtime_open_model(const cli_options *options, bool wants_text, cli_runtime *runtime) {
     *runtime = (cli_runtime){.options = options, .sampling = sampling_of(options)};
     runtime->progress.wanted = !options->quiet && isatty(STDERR_FILENO);
     plumb_error err = {0};
-    if (open_all(runtime, wants_text, &err) != PLUMB_OK || cli_interrupt_catch(&err) != PLUMB_OK)
-        return cli_runtime_close(runtime, cli_report(options, &err));
-    return CLI_OK;
+    if (open_model(runtime, wants_text, &err) == PLUMB_OK) return CLI_OK;
+    return cli_runtime_close(runtime, cli_report(options, &err));
+}
+
+int cli_runtime_open_session(cli_runtime *runtime, int64_t context) {
+    plumb_error err = {0};
+    if (open_session(runtime, context, &err) == PLUMB_OK) return CLI_OK;
+    return cli_runtime_close(runtime, cli_report(runtime->options, &err));
+}
+
+int cli_runtime_open(const cli_options *options, bool wants_text, cli_runtime *runtime) {
+    int status = cli_runtime_open_model(options, wants_text, runtime);
+    return status == CLI_OK ? cli_runtime_open_session(runtime, options->context) : status;
 }
 
 int cli_runtime_close(cli_runtime *runtime, int status) {

@@ -25,6 +25,9 @@ typedef struct cli_runtime {
 
 /* Opens all of it and catches Ctrl-C.  Reports a failure itself and returns the exit status. */
 int cli_runtime_open(const cli_options *options, bool wants_text, cli_runtime *runtime);
+/* The same in two steps, for a command that chooses the context by what the model is. */
+int cli_runtime_open_model(const cli_options *options, bool wants_text, cli_runtime *runtime);
+int cli_runtime_open_session(cli_runtime *runtime, int64_t context);
 /* Closes all of it and returns the exit status: `status`, unless a route trace cannot be written. */
 int cli_runtime_close(cli_runtime *runtime, int status);
 

@@ -7,8 +7,21 @@
 #include <unistd.h>
 
 void cli_shown_text_open(cli_shown_text *shown, const plumb_text *text) {
-    *shown = (cli_shown_text){.terminal = isatty(STDOUT_FILENO)};
+    *shown = (cli_shown_text){.stream = stdout, .terminal = isatty(STDOUT_FILENO)};
     plumb_detokenizer_init(&shown->detokenizer, text);
+}
+
+void cli_shown_text_open_on_errors(cli_shown_text *shown, const plumb_text *text) {
+    *shown = (cli_shown_text){.stream = stderr, .terminal = isatty(STDERR_FILENO)};
+    plumb_detokenizer_init(&shown->detokenizer, text);
+}
+
+/* Standard output is written through output.h, which remembers its failures. */
+static void write_to(FILE *stream, const char *bytes, size_t size) {
+    if (stream == stdout)
+        cli_write(bytes, size);
+    else
+        (void)fwrite(bytes, 1, size, stream);
 }
 
 /* Bytes at `text` that a terminal would act on: C0 other than tab and newline, DEL, C1 (U+0080 to
@@ -19,19 +32,23 @@ static size_t control_size(const unsigned char *text, size_t size) {
     return 0;
 }
 
-void cli_show(bool terminal, const char *bytes, size_t size) {
+static void show(FILE *stream, bool terminal, const char *bytes, size_t size) {
     const unsigned char *text = (const unsigned char *)bytes;
     size_t begin = 0, at = 0;
     while (terminal && at < size) {
         size_t control = control_size(text + at, size - at);
         if (control > 0) {
-            cli_write(text + begin, at - begin);
-            cli_write("?", 1);
+            write_to(stream, bytes + begin, at - begin);
+            write_to(stream, "?", 1);
             begin = at + control;
         }
         at += control > 0 ? control : 1;
     }
-    cli_write(text + begin, size - begin);
+    write_to(stream, bytes + begin, size - begin);
+}
+
+void cli_show(bool terminal, const char *bytes, size_t size) {
+    show(stdout, terminal, bytes, size);
 }
 
 void cli_shown_token(cli_shown_text *shown, int32_t token) {
@@ -44,14 +61,14 @@ void cli_shown_token(cli_shown_text *shown, int32_t token) {
         shown->buffer = grown;
         shown->capacity = needed;
     }
-    cli_show(shown->terminal, shown->buffer,
-             plumb_detokenizer_push(&shown->detokenizer, token, shown->buffer, shown->capacity));
+    show(shown->stream, shown->terminal, shown->buffer,
+         plumb_detokenizer_push(&shown->detokenizer, token, shown->buffer, shown->capacity));
 }
 
 void cli_shown_text_finish(cli_shown_text *shown) {
     char tail[16];
-    cli_show(shown->terminal, tail,
-             plumb_detokenizer_finish(&shown->detokenizer, tail, sizeof tail));
+    show(shown->stream, shown->terminal, tail,
+         plumb_detokenizer_finish(&shown->detokenizer, tail, sizeof tail));
 }
 
 void cli_shown_text_close(cli_shown_text *shown) {
