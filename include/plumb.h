@@ -194,6 +194,9 @@ PLUMB_MUST_CHECK plumb_status plumb_session_sync(plumb_session *session, const i
                                                  plumb_sync_report *report, plumb_error *err);
 int64_t plumb_session_length(const plumb_session *session);
 int64_t plumb_session_context(const plumb_session *session);
+/* Bytes of what the tokens have left behind, without room kept for more: caches by the token, window
+ * rings and carries of a fixed size, which is all that an empty session has. */
+int64_t plumb_session_state_bytes(const plumb_session *session);
 const int32_t *plumb_session_tokens(const plumb_session *session); /* length of them */
 
 /* ---- Sampling ----------------------------------------------------------------------- */

@@ -47,6 +47,34 @@ const cli_command cli_commands[] = {
      "  plumb plan --memory 128GB --disk-rate 13 --memory-rate 614\n\n"
      "--trace replays recorded routes through the expert cache at several sizes.",
      cli_run_plan},
+    {CLI_BENCH, "bench", "measure speed over the length of the context", "", 0, 0,
+     "Walks one sequence of tokens through frontiers: --ctx-start tokens, then --step-incr more each "
+     "time, the last at --ctx-max. At each the newest tokens are evaluated (prefill), then --gen-tokens "
+     "are generated one at a time, always the likeliest that does not end the sentence, and taken back. "
+     "Only these two are timed. One CSV row for each frontier goes to standard output or --csv:\n\n"
+     "  ctx_tokens         the frontier\n"
+     "  prefill_tokens     since the frontier before\n"
+     "  prefill_tps        of these, tokens per second\n"
+     "  gen_tokens         generated here\n"
+     "  gen_tps            of all of them\n"
+     "  gen_first_ms       the first alone, in milliseconds\n"
+     "  gen_steady_tokens  the others\n"
+     "  gen_steady_tps     of the others\n"
+     "  kvcache_bytes      the session's state at the frontier\n"
+     "  hit_rate           experts found in memory, 0 to 1; empty without streaming\n"
+     "  bytes_read         of experts\n"
+     "  miss_ms            waited for experts\n"
+     "  engram_rows        asked for\n"
+     "  peak_rss_bytes     of the process so far\n"
+     "  prefill_seconds, gen_seconds\n"
+     "  repeat             which walk, from 1\n\n"
+     "The tokens are those of --prompt-file after the begin-of-sentence token, the ids of --tokens-file, "
+     "or made up from --seed. The walk ends where they end, or the context does; what is cut is said. "
+     "Where the context has no room for all --gen-tokens, as many are generated as fit. Ctrl-C keeps "
+     "the rows there are.\n\n"
+     "Logits are little-endian float32, as plumb logits writes them: those of the last token of each "
+     "frontier, and those that follow each generated token, in order.",
+     cli_run_bench},
     {CLI_CONVERT, "convert", "make one file of a released folder", "SRC DST", 2, 2,
      "Writes the model in the folder SRC as one GGUF file, DST, and proves that nothing was lost: "
      "everything on disk is read back and, decoded to the released bytes, compared with digests "

@@ -49,8 +49,10 @@ static void print_option(const cli_option *row) {
              row->brief != NULL ? ", " : "", row->name, row->value != NULL ? " " : "",
              row->value != NULL ? row->value : "");
     char help[320];
-    snprintf(help, sizeof help, "%s%s%s%s", row->help, row->preset != NULL ? " (default " : "",
-             row->preset != NULL ? row->preset : "", row->preset != NULL ? ")" : "");
+    snprintf(help, sizeof help, "%s%s%s%s%s%s", row->help, row->preset != NULL ? " (default " : "",
+             row->preset != NULL ? row->preset : "", row->preset != NULL ? ")" : "",
+             row->environment != NULL ? "; also " : "",
+             row->environment != NULL ? row->environment : "");
     cli_print("%-*s", OPTION_COLUMN, left);
     if (strlen(left) >= OPTION_COLUMN) cli_print("\n%*s", OPTION_COLUMN, "");
     wrap(help, strlen(help), OPTION_COLUMN, OPTION_COLUMN);

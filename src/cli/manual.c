@@ -35,9 +35,18 @@ static void print_exit_status(void) {
     cli_print(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 130 interrupted.\n");
 }
 
-static void print_environment(void) {
-    cli_print(".SH ENVIRONMENT\n"
-              ".TP\n.B HF_HOME\nwhere the Hugging Face cache is (default ~/.cache/huggingface)\n"
+/* `commands`: bits of those whose variables are listed beside everybody's. */
+static void print_environment(unsigned commands) {
+    cli_print(".SH ENVIRONMENT\n");
+    for (int i = 0; i < cli_n_options; i++) {
+        const cli_option *row = &cli_option_rows[i];
+        if ((row->commands & commands) == 0 || row->environment == NULL) continue;
+        cli_print(".TP\n.B %s\nas \\fB\\-\\-", row->environment);
+        print_roff_string(row->name);
+        cli_print("\\fR, which goes before it%s\n",
+                  row->kind == CLI_FLAG ? "; 0 leaves it off" : "");
+    }
+    cli_print(".TP\n.B HF_HOME\nwhere the Hugging Face cache is (default ~/.cache/huggingface)\n"
               ".TP\n.B XDG_CACHE_HOME\nwhere plumb/ keeps, for each streamed model, the experts that were used most "
               "(default ~/.cache)\n"
               ".TP\n.B NO_COLOR\nif set, nothing is dimmed\n"
@@ -53,7 +62,7 @@ void cli_man_overview(void) {
         print_roff_string(cli_commands[i].summary);
         cli_print("\n");
     }
-    print_environment();
+    print_environment(~0U);
     print_exit_status();
 }
 
@@ -103,7 +112,7 @@ void cli_man_command(const cli_command *command) {
     for (int i = 0; i < cli_n_options; i++)
         if ((cli_option_rows[i].commands & (unsigned)command->bit) != 0)
             print_option(&cli_option_rows[i]);
-    print_environment();
+    print_environment((unsigned)command->bit);
     print_exit_status();
     cli_print(".SH SEE ALSO\n.BR plumb (1)\n");
 }

@@ -107,6 +107,14 @@ bool cli_parse_bytes(const char *text, int64_t *bytes) {
     return parse_gigabytes(text, bytes) || cli_parse_integer(text, 1, INT64_MAX, bytes);
 }
 
+bool cli_parse_limit(const char *text, int64_t *bytes) {
+    if (strcmp(text, "unlimited") == 0 || strcmp(text, "inf") == 0) {
+        *bytes = INT64_MAX;
+        return true;
+    }
+    return parse_gigabytes(text, bytes) || cli_parse_integer(text, 0, INT64_MAX, bytes);
+}
+
 bool cli_parse_experts(const char *text, cli_experts *experts) {
     cli_experts parsed = {.given = true};
     if (!parse_gigabytes(text, &parsed.bytes) &&
@@ -168,6 +176,9 @@ static cli_exit set_value(parse *p, const cli_option *row, const char *text) {
     case CLI_BYTES:
         if (cli_parse_bytes(text, field)) return CLI_OK;
         return refuse(p, "--%s: found '%s', expected bytes or NGB, such as 12.5GB", row->name, text);
+    case CLI_LIMIT:
+        if (cli_parse_limit(text, field)) return CLI_OK;
+        return refuse(p, "--%s: found '%s', expected bytes, NGB or unlimited", row->name, text);
     case CLI_EXPERTS:
         if (cli_parse_experts(text, field)) return CLI_OK;
         return refuse(p, "--%s: found '%s', expected a number of experts or NGB, such as 12.5GB",
@@ -340,6 +351,26 @@ static cli_exit set_presets(parse *p) {
     return CLI_OK;
 }
 
+/* Options that the line did not give, from the variables that their rows name.  A flag's "0" is no. */
+static cli_exit take_environment(parse *p) {
+    unsigned command = (unsigned)p->options->command->bit;
+    for (int i = 0; i < cli_n_options; i++) {
+        const cli_option *row = &cli_option_rows[i];
+        if ((row->commands & command) == 0 || row->environment == NULL || is_given(p->options, i))
+            continue;
+        const char *value = environment(row->environment);
+        if (value == NULL || (row->kind == CLI_FLAG && strcmp(value, "0") == 0)) continue;
+        cli_exit status = set_value(p, row, value);
+        if (status != CLI_OK) {
+            char reason[192];
+            snprintf(reason, sizeof reason, "%s", p->message);
+            (void)refuse(p, "%s: %s", row->environment, reason);
+            return status;
+        }
+    }
+    return CLI_OK;
+}
+
 cli_exit cli_options_parse(const cli_command *command, int argc, char **argv, cli_options *options,
                            char *message, size_t size) {
     *options = (cli_options){.command = command,
@@ -366,7 +397,8 @@ cli_exit cli_options_parse(const cli_command *command, int argc, char **argv, cl
         return refuse(&p, "unexpected argument '%s'", options->arguments[command->most_arguments]);
     if (options->n_arguments < command->least_arguments)
         return refuse(&p, "expected: plumb %s %s", command->name, command->synopsis);
-    return check_exclusions(&p);
+    status = check_exclusions(&p);
+    return status == CLI_OK ? take_environment(&p) : status;
 }
 
 void cli_options_free(cli_options *options) {

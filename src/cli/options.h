@@ -32,7 +32,8 @@ typedef enum cli_command_bit {
     CLI_PLAN = 1 << 9,
     CLI_CONVERT = 1 << 10,
     CLI_PACK = 1 << 11,
-    CLI_AUDIT = 1 << 12
+    CLI_AUDIT = 1 << 12,
+    CLI_BENCH = 1 << 13
 } cli_command_bit;
 
 typedef struct cli_command cli_command;
@@ -92,6 +93,12 @@ typedef struct cli_options {
     const char *source;
     bool sample, record, verified;
 
+    int64_t ctx_start, ctx_max, step_increment, gen_tokens, repeat;
+    double step_multiplier;
+    bool teacher_forced, show_output, decode_logits_hash;
+    const char *csv, *frontier_logits_dir, *decode_logits_dump;
+    int64_t snapshot_max_bytes; /* INT64_MAX: unlimited */
+
     bool man;
 
     /* The environment, read here and nowhere else. */
@@ -109,6 +116,7 @@ typedef enum cli_kind {
     CLI_LEVEL,    /* int64_t 0..100 or one of low, high, max */
     CLI_BIAS,     /* ID=B, repeatable, collected in bias */
     CLI_BYTES,    /* int64_t: bytes, or NGB */
+    CLI_LIMIT,    /* int64_t: 0, bytes, NGB, or unlimited (INT64_MAX) */
     CLI_EXPERTS   /* cli_experts: N, or NGB */
 } cli_kind;
 
@@ -116,6 +124,7 @@ typedef struct cli_option {
     const char *name;   /* without the two dashes */
     const char *brief;  /* "-m", or NULL */
     const char *alias;  /* another long name with its dashes, or NULL */
+    const char *environment; /* a variable that speaks where the line does not, or NULL */
     const char *value;  /* what --help calls the value; NULL for flags */
     cli_kind kind;
     size_t field;       /* offset in cli_options */
@@ -167,6 +176,8 @@ bool cli_parse_seed(const char *text, uint64_t *value);
 bool cli_parse_level(const char *text, int64_t *level); /* 0..100, low, high, max */
 /* A positive number of bytes, or NGB with at most nine decimals (1 GB is 10^9 bytes). */
 bool cli_parse_bytes(const char *text, int64_t *bytes);
+/* 0, bytes or NGB; unlimited or inf is INT64_MAX. */
+bool cli_parse_limit(const char *text, int64_t *bytes);
 /* A positive number of experts, or NGB. */
 bool cli_parse_experts(const char *text, cli_experts *experts);
 

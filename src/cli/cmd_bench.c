@@ -1,0 +1,162 @@
+/* plumb bench: speed over the length of the context.  A walk goes through frontiers (bench_walk.h);
+ * at each one prefill and generation are timed (bench_measure.h) and give one row (bench_csv.h). */
+#include "cli/commands.h"
+
+#include "base/error.h"
+#include "cli/bench_measure.h"
+#include "cli/bench_tokens.h"
+#include "cli/bench_walk.h"
+#include "cli/output.h"
+
+typedef struct run {
+    cli_runtime runtime;
+    plumb_tokens tokens;
+    cli_walk walk;
+    cli_walk_room room;
+    cli_bench bench;
+    cli_bench_csv csv;
+} run;
+
+/* ---- Before anything is measured ---- */
+
+/* What cannot be meant, told before the model is opened. */
+static int check(const cli_options *options) {
+    if (options->ctx_start > options->ctx_max) {
+        cli_complain(options, "--ctx-start %lld is above --ctx-max %lld",
+                     (long long)options->ctx_start, (long long)options->ctx_max);
+        return CLI_USAGE;
+    }
+    plumb_error err = {0};
+    const char *files[] = {options->csv, options->decode_logits_dump};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (files[i] != NULL && cli_new_file_check(files[i], &err) != PLUMB_OK)
+            return cli_report(options, &err);
+    return CLI_OK;
+}
+
+/* Positions of the session.  A command line that was written for a larger model runs as far as this
+ * one goes. */
+static int64_t choose_context(const cli_options *options, const plumb_model_info *info) {
+    int64_t context = options->context;
+    if (context == 0) context = options->ctx_max + options->gen_tokens + 1;
+    if (context <= info->max_positions) return context;
+    cli_complain(options, "warning: a context of %lld is cut to the model's %lld positions",
+                 (long long)context, (long long)info->max_positions);
+    return info->max_positions;
+}
+
+static plumb_status refuse_start(const cli_options *options, const char *what, int64_t found,
+                                 const char *beside, plumb_error *err) {
+    return plumb__fail(err, PLUMB_ERROR_CONTEXT, NULL, what, -1,
+                       plumb__format("%lld", (long long)found).s, "at least --ctx-start %lld%s",
+                       (long long)options->ctx_start, beside);
+}
+
+/* Cuts the walk to what there is, and says so. */
+static plumb_status plan_walk(run *r, plumb_error *err) {
+    const cli_options *options = r->runtime.options;
+    r->walk = (cli_walk){.start = options->ctx_start,
+                         .most = options->ctx_max,
+                         .increment = options->step_increment,
+                         .multiplier = options->step_multiplier};
+    r->room = (cli_walk_room){.tokens = r->tokens.count,
+                              .context = plumb_session_context(r->runtime.session),
+                              .gen_tokens = options->gen_tokens,
+                              .from_sequence = options->teacher_forced};
+    int64_t end = cli_walk_tokens_end(&r->room);
+    if (end < options->ctx_start)
+        return refuse_start(options, "tokens of the prompt", r->tokens.count,
+                            options->teacher_forced ? " and --gen-tokens more" : "", err);
+    if (r->room.context < options->ctx_start)
+        return refuse_start(options, "context", r->room.context, "", err);
+    const char *cause = "tokens";
+    if (r->room.context < end) {
+        end = r->room.context;
+        cause = "context";
+    }
+    if (end < r->walk.most) {
+        cli_complain(options, "warning: the walk ends at %lld of --ctx-max %lld, where the %s ends",
+                     (long long)end, (long long)r->walk.most, cause);
+        r->walk.most = end;
+    }
+    int64_t at = cli_walk_next(&r->walk, 0);
+    while (at > 0 && cli_walk_generates(&r->room, at) == options->gen_tokens)
+        at = cli_walk_next(&r->walk, at);
+    if (at > 0)
+        cli_complain(options,
+                     "warning: from frontier %lld on, the context of %lld holds fewer than %lld "
+                     "generated tokens",
+                     (long long)at, (long long)r->room.context, (long long)options->gen_tokens);
+    return PLUMB_OK;
+}
+
+/* ---- Measuring ---- */
+
+static plumb_status prepare(run *r, plumb_error *err) {
+    const cli_options *options = r->runtime.options;
+    cli_runtime *runtime = &r->runtime;
+    int64_t wanted = options->ctx_max + (options->teacher_forced ? options->gen_tokens : 0);
+    plumb_status status = cli_bench_tokens(runtime, wanted, &r->tokens, err);
+    if (status == PLUMB_OK) status = plan_walk(r, err);
+    if (status != PLUMB_OK) return status;
+    r->bench.runtime = runtime;
+    r->bench.tokens = r->tokens.ids;
+    if (options->show_output) cli_shown_text_open_on_errors(&r->bench.shown, runtime->text);
+    /* An empty session's state is what has to be kept for the way back; caches only grow. */
+    int64_t kept = plumb_session_state_bytes(runtime->session);
+    r->bench.replays = kept > options->snapshot_max_bytes;
+    if (r->bench.replays && options->gen_tokens > 0)
+        cli_complain(options,
+                     "warning: the way back needs %lld bytes, more than --snapshot-max-bytes %lld: "
+                     "tokens are evaluated again instead",
+                     (long long)kept, (long long)options->snapshot_max_bytes);
+    status = cli_bench_logits_open(&r->bench.logits, options, runtime->info.vocab_size, err);
+    if (status == PLUMB_OK) status = cli_bench_csv_open(&r->csv, options->csv, err);
+    return status;
+}
+
+static plumb_status walk_once(run *r, int64_t repeat, plumb_error *err) {
+    cli_bench_logits_begin_walk(&r->bench.logits, repeat);
+    plumb_status status = plumb_session_rewind(r->runtime.session, 0, err);
+    int64_t frontier = cli_walk_next(&r->walk, 0);
+    while (frontier > 0 && status == PLUMB_OK) {
+        cli_bench_row row;
+        status = cli_bench_measure(&r->bench, frontier, cli_walk_generates(&r->room, frontier),
+                                   &row, err);
+        row.repeat = repeat;
+        if (status == PLUMB_OK) status = cli_bench_csv_add(&r->csv, &row, err);
+        frontier = cli_walk_next(&r->walk, frontier);
+    }
+    return status;
+}
+
+static int measure(run *r) {
+    const cli_options *options = r->runtime.options;
+    plumb_error err = {0}, csv_err = {0};
+    plumb_status status = prepare(r, &err);
+    for (int64_t i = 1; i <= options->repeat && status == PLUMB_OK; i++)
+        status = walk_once(r, i, &err);
+    if (status == PLUMB_OK) status = cli_bench_logits_commit(&r->bench.logits, &err);
+    int result = status == PLUMB_OK ? CLI_OK : cli_report(options, &err);
+    if (cli_bench_csv_close(&r->csv, &csv_err) != PLUMB_OK) {
+        int failed = cli_report(options, &csv_err);
+        if (result == CLI_OK) result = failed;
+    }
+    cli_shown_text_close(&r->bench.shown);
+    cli_bench_logits_close(&r->bench.logits);
+    plumb_tokens_free(&r->tokens);
+    return result;
+}
+
+int cli_run_bench(const cli_options *options) {
+    int status = check(options);
+    if (status != CLI_OK) return status;
+    run r = {0};
+    bool wants_text = options->prompt_file != NULL || options->show_output;
+    status = cli_runtime_open_model(options, wants_text, &r.runtime);
+    if (status == CLI_OK)
+        status = cli_runtime_open_session(&r.runtime, choose_context(options, &r.runtime.info));
+    if (status != CLI_OK) return status;
+    status = measure(&r);
+    return cli_runtime_close(&r.runtime, status);
+}
