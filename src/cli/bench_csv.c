@@ -35,11 +35,9 @@ void cli_bench_line(const cli_bench_row *row, char line[CLI_BENCH_LINE_SIZE]) {
 
 static plumb_status put_line(cli_bench_csv *csv, const char *line, plumb_error *err) {
     if (csv->path == NULL) {
-        /* What is wrong with standard output is told at the end (output.h). */
         cli_print("%s\n", line);
-        return cli_output_flush() ? PLUMB_OK
-                                  : plumb__fail(err, PLUMB_ERROR_IO, "standard output", NULL, -1,
-                                                "closed", "one that takes every row");
+        if (cli_output_flush()) return PLUMB_OK;
+        return plumb__fail(err, PLUMB_ERROR_IO, "standard output", NULL, -1, NULL, NULL);
     }
     if (fprintf(csv->file.stream, "%s\n", line) > 0 && fflush(csv->file.stream) == 0)
         return PLUMB_OK;

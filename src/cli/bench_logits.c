@@ -9,14 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static plumb_status make_folder(const char *path, plumb_error *err) {
     if (mkdir(path, 0777) == 0) return PLUMB_OK;
     int error = errno;
     struct stat info;
-    if (error == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return PLUMB_OK;
+    if (error == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        if (access(path, W_OK | X_OK) == 0) return PLUMB_OK;
+        error = errno;
+    }
     return plumb__fail(err, PLUMB_ERROR_IO, path, NULL, -1, strerror(error),
-                       "a folder, or a name for a new one");
+                       "a folder for new files, or a name for one");
 }
 
 plumb_status cli_bench_logits_open(cli_bench_logits *l, const cli_options *options,

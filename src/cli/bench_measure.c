@@ -21,8 +21,9 @@ static void show_progress(cli_progress *progress, int64_t done, int64_t total) {
     progress->shown = true;
 }
 
-static bool shows_output(const cli_bench *b) {
-    return b->runtime->options->show_output && b->logits.repeat == 1;
+/* Later walks generate the same. */
+static bool shows_output(const cli_bench *b, const cli_bench_row *row) {
+    return b->runtime->options->show_output && b->logits.repeat == 1 && row->gen_tokens > 0;
 }
 
 /* `logits` are those of the frontier's last token. */
@@ -32,6 +33,7 @@ static plumb_status generate(cli_bench *b, const float *logits, cli_bench_row *r
     plumb_session *session = runtime->session;
     bool forced = runtime->options->teacher_forced;
     runtime->progress.started = plumb__now();
+    if (shows_output(b, row)) fprintf(stderr, "after %lld tokens: ", (long long)row->ctx_tokens);
     for (int64_t i = 0; i < row->gen_tokens; i++) {
         int64_t position = row->ctx_tokens + i;
         double started = plumb__now();
@@ -44,20 +46,12 @@ static plumb_status generate(cli_bench *b, const float *logits, cli_bench_row *r
         if (i == 0) row->gen_first_seconds = seconds;
         status = cli_bench_logits_decode(&b->logits, position, logits, err);
         if (status != PLUMB_OK) return status;
-        if (shows_output(b))
+        if (shows_output(b, row))
             cli_shown_token(&b->shown, token);
         else
             show_progress(&runtime->progress, i + 1, row->gen_tokens);
     }
     return PLUMB_OK;
-}
-
-static plumb_status go_back(cli_bench *b, int64_t frontier, plumb_error *err) {
-    plumb_session *session = b->runtime->session;
-    if (!b->replays) return plumb_session_rewind(session, frontier, err);
-    plumb_status status = plumb_session_rewind(session, 0, err);
-    if (status == PLUMB_OK) status = plumb_session_eval(session, b->tokens, frontier, NULL, err);
-    return status;
 }
 
 static plumb_stream_stats difference(const plumb_stream_stats *now, const plumb_stream_stats *was) {
@@ -92,13 +86,23 @@ plumb_status cli_bench_measure(cli_bench *b, int64_t frontier, int64_t gen_token
     if (status == PLUMB_OK) status = cli_bench_logits_frontier(&b->logits, frontier, logits, err);
     if (status == PLUMB_OK) status = generate(b, logits, row, err);
     cli_progress_clear(&runtime->progress);
-    if (shows_output(b)) {
+    if (status == PLUMB_OK && shows_output(b, row)) {
         cli_shown_text_finish(&b->shown);
         fputc('\n', stderr);
     }
     plumb_model_get_stream_stats(runtime->model, &after);
     row->stream = difference(&after, &before);
-    if (status == PLUMB_OK && gen_tokens > 0) status = go_back(b, frontier, err);
-    cli_progress_clear(&runtime->progress);
+    return status;
+}
+
+plumb_status cli_bench_go_back(cli_bench *b, int64_t frontier, plumb_error *err) {
+    plumb_session *session = b->runtime->session;
+    /* With nothing generated there is nothing to replay. */
+    if (!b->replays || plumb_session_length(session) == frontier)
+        return plumb_session_rewind(session, frontier, err);
+    b->runtime->progress.started = plumb__now();
+    plumb_status status = plumb_session_rewind(session, 0, err);
+    if (status == PLUMB_OK) status = plumb_session_eval(session, b->tokens, frontier, NULL, err);
+    cli_progress_clear(&b->runtime->progress);
     return status;
 }

@@ -16,10 +16,14 @@ typedef struct cli_bench {
     cli_shown_text shown; /* with --show-output */
 } cli_bench;
 
-/* Brings the session from an earlier frontier to `frontier`, generates, goes back to `frontier`.
- * Fills all of the row but `repeat`. */
+/* Brings the session from an earlier frontier, or none, to `frontier` and generates.  Fills all of
+ * the row but `repeat`. */
 PLUMB_MUST_CHECK plumb_status cli_bench_measure(cli_bench *bench, int64_t frontier,
                                                 int64_t gen_tokens, cli_bench_row *row,
+                                                plumb_error *err);
+/* Forgets what was generated after `frontier`: rings and carries, kept in memory, are put back, or
+ * all tokens are evaluated again. */
+PLUMB_MUST_CHECK plumb_status cli_bench_go_back(cli_bench *bench, int64_t frontier,
                                                 plumb_error *err);
 
 #endif

@@ -125,9 +125,16 @@ static plumb_status walk_once(run *r, int64_t repeat, plumb_error *err) {
                                    &row, err);
         row.repeat = repeat;
         if (status == PLUMB_OK) status = cli_bench_csv_add(&r->csv, &row, err);
-        frontier = cli_walk_next(&r->walk, frontier);
+        int64_t next = cli_walk_next(&r->walk, frontier);
+        if (status == PLUMB_OK && next > 0) status = cli_bench_go_back(&r->bench, frontier, err);
+        frontier = next;
     }
     return status;
+}
+
+/* What is wrong with standard output is told at the end, if at all (output.h). */
+static int report(const cli_options *options, const plumb_error *err) {
+    return cli_output_flush() ? cli_report(options, err) : CLI_FAILED;
 }
 
 static int measure(run *r) {
@@ -137,9 +144,9 @@ static int measure(run *r) {
     for (int64_t i = 1; i <= options->repeat && status == PLUMB_OK; i++)
         status = walk_once(r, i, &err);
     if (status == PLUMB_OK) status = cli_bench_logits_commit(&r->bench.logits, &err);
-    int result = status == PLUMB_OK ? CLI_OK : cli_report(options, &err);
+    int result = status == PLUMB_OK ? CLI_OK : report(options, &err);
     if (cli_bench_csv_close(&r->csv, &csv_err) != PLUMB_OK) {
-        int failed = cli_report(options, &csv_err);
+        int failed = report(options, &csv_err);
         if (result == CLI_OK) result = failed;
     }
     cli_shown_text_close(&r->bench.shown);

@@ -194,7 +194,7 @@ const cli_option cli_option_rows[] = {
      .help = "where the rows go; the file has its name once the walk has ended (default: standard "
              "output)"},
     {.name = "show-output", .kind = CLI_FLAG, .field = FIELD(show_output), .commands = CLI_BENCH,
-     .help = "print what is generated on standard error"},
+     .help = "print what the first walk generates on standard error"},
     {.name = "dump-frontier-logits-dir", .value = "DIR", .kind = CLI_PATH,
      .field = FIELD(frontier_logits_dir), .commands = CLI_BENCH,
      .help = "write each frontier's logits to DIR/frontier-NNNNNNNN.f32"},
