@@ -5,11 +5,9 @@
 int64_t cli_walk_next(const cli_walk *walk, int64_t frontier) {
     if (frontier == 0) return walk->start;
     if (frontier >= walk->most) return 0;
-    double step = walk->multiplier > 1 ? ceil((double)frontier * walk->multiplier)
-                                       : (double)frontier + (double)walk->increment;
-    if (step >= (double)walk->most) return walk->most;
-    /* A multiplier so near to 1 that the product is rounded to the frontier itself. */
-    return (int64_t)step > frontier ? (int64_t)step : frontier + 1;
+    int64_t next = walk->multiplier > 1 ? (int64_t)ceil((double)frontier * walk->multiplier)
+                                        : frontier + walk->increment;
+    return next < walk->most ? next : walk->most;
 }
 
 int64_t cli_walk_tokens_end(const cli_walk_room *room) {

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 typedef struct cli_walk {
-    int64_t start, most; /* the first and the last frontier, 1 <= start <= most */
-    int64_t increment;   /* 1 or more */
-    double multiplier;   /* above 1 it takes the increment's place */
+    int64_t start, most; /* the first and the last frontier, 1 <= start <= most <= 2^24 */
+    int64_t increment;   /* 1 to 2^24 */
+    double multiplier;   /* above 1 it takes the increment's place; at most 10^6 */
 } cli_walk;
 
 /* The frontier after `frontier` (0: before the first), or 0 after the last.  Each is beyond the one
