@@ -37,12 +37,12 @@ static int check(const cli_options *options) {
 /* Positions of the session.  A command line that was written for a larger model runs as far as this
  * one goes. */
 static int64_t choose_context(const cli_options *options, const plumb_model_info *info) {
-    int64_t context = options->context;
+    int64_t most = info->max_positions, context = options->context;
+    if (context > most)
+        cli_complain(options, "warning: a context of %lld is cut to the model's %lld positions",
+                     (long long)context, (long long)most);
     if (context == 0) context = options->ctx_max + options->gen_tokens + 1;
-    if (context <= info->max_positions) return context;
-    cli_complain(options, "warning: a context of %lld is cut to the model's %lld positions",
-                 (long long)context, (long long)info->max_positions);
-    return info->max_positions;
+    return context < most ? context : most;
 }
 
 static plumb_status refuse_start(const cli_options *options, const char *what, int64_t found,
@@ -69,13 +69,13 @@ static plumb_status plan_walk(run *r, plumb_error *err) {
                             options->teacher_forced ? " and --gen-tokens more" : "", err);
     if (r->room.context < options->ctx_start)
         return refuse_start(options, "context", r->room.context, "", err);
-    const char *cause = "tokens";
+    const char *cause = "the tokens end";
     if (r->room.context < end) {
         end = r->room.context;
-        cause = "context";
+        cause = "the context ends";
     }
     if (end < r->walk.most) {
-        cli_complain(options, "warning: the walk ends at %lld of --ctx-max %lld, where the %s ends",
+        cli_complain(options, "warning: the walk ends at %lld of --ctx-max %lld, where %s",
                      (long long)end, (long long)r->walk.most, cause);
         r->walk.most = end;
     }
