@@ -11,6 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+int32_t cli_likeliest(const float *row, int64_t vocab_size, int64_t excluded) {
+    int32_t best = excluded == 0 ? 1 : 0;
+    for (int32_t i = best + 1; i < vocab_size; i++)
+        if (i != excluded && row[i] > row[best]) best = i;
+    return best;
+}
+
 static plumb_status make_folder(const char *path, plumb_error *err) {
     if (mkdir(path, 0777) == 0) return PLUMB_OK;
     int error = errno;

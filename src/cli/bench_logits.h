@@ -7,6 +7,9 @@
 #include "cli/logits_rows.h"
 #include "cli/options.h"
 
+/* The likeliest token but `excluded`; of equals the lowest.  At least two tokens. */
+int32_t cli_likeliest(const float *row, int64_t vocab_size, int64_t excluded);
+
 typedef struct cli_bench_logits {
     const cli_options *options;
     int64_t vocab_size;

@@ -5,14 +5,6 @@
 
 #include <stdio.h>
 
-/* The likeliest token but `excluded`; of equals the lowest. */
-static int32_t likeliest(const float *logits, int64_t vocab_size, int64_t excluded) {
-    int32_t best = excluded == 0 ? 1 : 0;
-    for (int32_t i = best + 1; i < vocab_size; i++)
-        if (i != excluded && logits[i] > logits[best]) best = i;
-    return best;
-}
-
 static void show_progress(cli_progress *progress, int64_t done, int64_t total) {
     static const double patience = 0.5; /* seconds before a line is worth showing */
     if (!progress->wanted || plumb__now() - progress->started < patience) return;
@@ -37,8 +29,9 @@ static plumb_status generate(cli_bench *b, const float *logits, cli_bench_row *r
     for (int64_t i = 0; i < row->gen_tokens; i++) {
         int64_t position = row->ctx_tokens + i;
         double started = plumb__now();
-        int32_t token = forced ? b->tokens[position]
-                               : likeliest(logits, runtime->info.vocab_size, runtime->info.eos_id);
+        int32_t token = forced
+                            ? b->tokens[position]
+                            : cli_likeliest(logits, runtime->info.vocab_size, runtime->info.eos_id);
         plumb_status status = plumb_session_eval(session, &token, 1, &logits, err);
         double seconds = plumb__now() - started;
         if (status != PLUMB_OK) return status;

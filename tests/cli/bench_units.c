@@ -106,6 +106,22 @@ static void walks_that_differ(void) {
     }
 }
 
+static void greedy(void) {
+    static const struct {
+        float row[5];
+        int64_t excluded;
+        int32_t token;
+    } rows[] = {
+        {{1, 2, 3, 2, 1}, 0, 2},    {{1, 2, 3, 2, 1}, 2, 1},   {{3, 2, 3, 2, 3}, 4, 0},
+        {{3, 2, 3, 2, 3}, 0, 2},    {{3, 2, 1, 0, -1}, 0, 1},  {{-5, -4, -4, -3, -2}, 4, 3},
+        {{-0.0f, 0, 0, 0, 0}, 1, 0}, {{1, 1, 1, 1, 2}, -1, 4}, {{0, 9, 0, 0, 0}, 1, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int32_t token = cli_likeliest(rows[i].row, 5, rows[i].excluded);
+        T_CHECK(token == rows[i].token, "row %zu: %" PRId32, i, token);
+    }
+}
+
 static void limits(void) {
     static const struct {
         const char *text;
@@ -122,4 +138,4 @@ static void limits(void) {
 }
 
 T_MAIN({"walk", walk}, {"room", room}, {"csv", csv}, {"walks_that_differ", walks_that_differ},
-       {"limits", limits})
+       {"greedy", greedy}, {"limits", limits})

@@ -123,6 +123,49 @@ def test_file_size_limit(plumb, folder):
     check(os.listdir(folder) == ["ids"], f"left behind: {os.listdir(folder)}")
 
 
+def part_of(folder, name):
+    """What is in the temporary file of `name` so far."""
+    parts = [f for f in os.listdir(folder) if f.startswith(f"{name}.") and f.endswith(".part")]
+    return Path(folder, parts[0]).read_text() if parts else ""
+
+
+def test_bench_keeps_its_rows(plumb, folder):
+    """Rows that were measured stay, complete ones only; logits, which are not all there, do not."""
+    process = start([plumb, "bench", "-q", "--ctx-start", "8", "--ctx-max", "4000", "--step-incr", "8", "-n", "2",
+                     "--csv", f"{folder}/csv", "--decode-logits-dump", f"{folder}/dump"])
+    wait_until(process, lambda: part_of(folder, "csv").count("\n") > 2, "two rows")
+    check("csv" not in os.listdir(folder), "the file has its name too early")
+    out, said = end_with(process, signal.SIGINT)
+    check((process.returncode, out, said) == (130, b"", ""), f"{process.returncode} {out} {said}")
+    check(os.listdir(folder) == ["csv"], f"left behind: {os.listdir(folder)}")
+    text = Path(folder, "csv").read_text()
+    rows = text.splitlines()
+    check(text.endswith("\n") and rows[0].startswith("ctx_tokens,"), text)
+    check([int(row.split(",")[0]) for row in rows[1:]] == [8 * i for i in range(1, len(rows))], text)
+    check(3 <= len(rows) < 501 and all(row.count(",") == 16 for row in rows), text)
+
+
+def test_bench_without_rows(plumb, folder):
+    process = start([plumb, "bench", "-q", "--ctx-start", "4000", "--ctx-max", "4000", "-n", "90", "--csv",
+                     f"{folder}/csv"])
+    wait_until(process, lambda: part_of(folder, "csv") != "", "header")
+    _, said = end_with(process, signal.SIGTERM)
+    check((process.returncode, said) == (130, ""), f"{process.returncode} {said}")
+    check(os.listdir(folder) == [], f"left behind: {os.listdir(folder)}")
+
+
+def test_bench_file_size_limit(plumb, folder):
+    for option, name in (("--decode-logits-dump", "dump"), ("--dump-frontier-logits-dir", "frontier-00000009.f32")):
+        process = start([plumb, "bench", "-q", "--ctx-start", "9", "--ctx-max", "9", "-n", "1", "--csv",
+                         f"{folder}/csv", option, f"{folder}/dump"],
+                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))
+        _, said = process.communicate(timeout=PATIENCE)
+        check(process.returncode == 1 and b"expected a file that takes every byte\n" in said and
+              name.encode() in said, f"{process.returncode} {said}")
+        left = [f for _, _, files in os.walk(folder) for f in files]
+        check(left == [], f"left behind: {left}")
+
+
 def test_synth(plumb, folder):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         model = Path(folder, "model")
