@@ -106,12 +106,11 @@ int64_t plumb_session_length(const plumb_session *session) { return session->sta
 int64_t plumb_session_context(const plumb_session *session) { return session->options.context; }
 const int32_t *plumb_session_tokens(const plumb_session *session) { return session->tokens; }
 
-/* ---- Snapshots --------------------------------------------------------------------------------- */
 int64_t plumb_session_state_bytes(const plumb_session *session) {
     return plumb__state_bytes_at(session->model->network.config, session->state->length);
 }
 
-/* ---- Resume points ---------------------------------------------------------------------------- */
+/* ---- Snapshots --------------------------------------------------------------------------------- */
 
 void plumb__session_replace(plumb_session *s, const plumb_session_contents *contents) {
     plumb__resume_drop_after(s, -1);

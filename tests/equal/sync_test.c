@@ -43,7 +43,7 @@ static subject *open_subject(const char *name) {
         s->tokens[i] = (int32_t)(s->specimen.tokens[i % s->specimen.count] * (1 + i / 96) %
                                  s->specimen.vocab);
     plumb_error err;
-    const plumb_model_options options = {.threads = 2, .routes = on_route, .routes_user = s};
+    const plumb_model_options options = {.threads = 1, .routes = on_route, .routes_user = s};
     specimen_must(plumb_model_open(s->specimen.folder, &options, &s->model, &err), &err, "open");
     count_anew(s);
     return s;
