@@ -18,33 +18,44 @@ static bool shows_output(const cli_bench *b, const cli_bench_row *row) {
     return b->runtime->options->show_output && b->logits.repeat == 1 && row->gen_tokens > 0;
 }
 
+/* Chooses the token after `*logits`, evaluates it and counts the time of both. */
+static plumb_status step(cli_bench *b, int64_t position, int32_t *token, const float **logits,
+                         cli_bench_row *row, plumb_error *err) {
+    const plumb_model_info *info = &b->runtime->info;
+    double started = plumb__now();
+    *token = b->runtime->options->teacher_forced
+                 ? b->tokens[position]
+                 : cli_likeliest(*logits, info->vocab_size, info->eos_id);
+    plumb_status status = plumb_session_eval(b->runtime->session, token, 1, logits, err);
+    double seconds = plumb__now() - started;
+    row->gen_seconds += seconds;
+    if (position == row->ctx_tokens) row->gen_first_seconds = seconds;
+    return status;
+}
+
 /* `logits` are those of the frontier's last token. */
 static plumb_status generate(cli_bench *b, const float *logits, cli_bench_row *row,
                              plumb_error *err) {
-    cli_runtime *runtime = b->runtime;
-    plumb_session *session = runtime->session;
-    bool forced = runtime->options->teacher_forced;
-    runtime->progress.started = plumb__now();
-    if (shows_output(b, row)) fprintf(stderr, "after %lld tokens: ", (long long)row->ctx_tokens);
-    for (int64_t i = 0; i < row->gen_tokens; i++) {
+    bool shows = shows_output(b, row);
+    plumb_status status = PLUMB_OK;
+    b->runtime->progress.started = plumb__now();
+    if (shows) fprintf(stderr, "after %lld tokens: ", (long long)row->ctx_tokens);
+    for (int64_t i = 0; i < row->gen_tokens && status == PLUMB_OK; i++) {
         int64_t position = row->ctx_tokens + i;
-        double started = plumb__now();
-        int32_t token = forced
-                            ? b->tokens[position]
-                            : cli_likeliest(logits, runtime->info.vocab_size, runtime->info.eos_id);
-        plumb_status status = plumb_session_eval(session, &token, 1, &logits, err);
-        double seconds = plumb__now() - started;
-        if (status != PLUMB_OK) return status;
-        row->gen_seconds += seconds;
-        if (i == 0) row->gen_first_seconds = seconds;
-        status = cli_bench_logits_decode(&b->logits, position, logits, err);
-        if (status != PLUMB_OK) return status;
-        if (shows_output(b, row))
+        int32_t token = 0;
+        status = step(b, position, &token, &logits, row, err);
+        if (status != PLUMB_OK) break;
+        if (shows)
             cli_shown_token(&b->shown, token);
         else
-            show_progress(&runtime->progress, i + 1, row->gen_tokens);
+            show_progress(&b->runtime->progress, i + 1, row->gen_tokens);
+        status = cli_bench_logits_decode(&b->logits, position, logits, err);
     }
-    return PLUMB_OK;
+    cli_progress_clear(&b->runtime->progress);
+    if (!shows) return status;
+    cli_shown_text_finish(&b->shown);
+    fputc('\n', stderr);
+    return status;
 }
 
 static plumb_stream_stats difference(const plumb_stream_stats *now, const plumb_stream_stats *was) {
@@ -78,11 +89,6 @@ plumb_status cli_bench_measure(cli_bench *b, int64_t frontier, int64_t gen_token
     row->kvcache_bytes = plumb_session_state_bytes(session);
     if (status == PLUMB_OK) status = cli_bench_logits_frontier(&b->logits, frontier, logits, err);
     if (status == PLUMB_OK) status = generate(b, logits, row, err);
-    cli_progress_clear(&runtime->progress);
-    if (status == PLUMB_OK && shows_output(b, row)) {
-        cli_shown_text_finish(&b->shown);
-        fputc('\n', stderr);
-    }
     plumb_model_get_stream_stats(runtime->model, &after);
     row->stream = difference(&after, &before);
     return status;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Options of other builds, recognised so that the answer is better than "unknown". */
 static const char *const other_backends[] = {"--cuda", "--metal"};
@@ -108,7 +109,7 @@ bool cli_parse_bytes(const char *text, int64_t *bytes) {
 }
 
 bool cli_parse_limit(const char *text, int64_t *bytes) {
-    if (strcmp(text, "unlimited") == 0 || strcmp(text, "inf") == 0) {
+    if (strcasecmp(text, "unlimited") == 0 || strcasecmp(text, "inf") == 0) {
         *bytes = INT64_MAX;
         return true;
     }

@@ -176,7 +176,7 @@ bool cli_parse_seed(const char *text, uint64_t *value);
 bool cli_parse_level(const char *text, int64_t *level); /* 0..100, low, high, max */
 /* A positive number of bytes, or NGB with at most nine decimals (1 GB is 10^9 bytes). */
 bool cli_parse_bytes(const char *text, int64_t *bytes);
-/* 0, bytes or NGB; unlimited or inf is INT64_MAX. */
+/* 0, bytes or NGB; unlimited or inf, also in capitals, is INT64_MAX. */
 bool cli_parse_limit(const char *text, int64_t *bytes);
 /* A positive number of experts, or NGB. */
 bool cli_parse_experts(const char *text, cli_experts *experts);

@@ -128,7 +128,7 @@ static void limits(void) {
         int64_t bytes; /* -1: refused */
     } rows[] = {
         {"0", 0}, {"1073741824", 1073741824}, {"1.5GB", 1500000000}, {"unlimited", INT64_MAX},
-        {"inf", INT64_MAX}, {"infinite", -1}, {"-1", -1}, {"", -1}, {"1GiB", -1}, {"0GB", -1},
+        {"inf", INT64_MAX}, {"UNLIMITED", INT64_MAX}, {"infinite", -1}, {"-1", -1}, {"", -1}, {"1GiB", -1}, {"0GB", -1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int64_t bytes = -1;
