@@ -8,7 +8,7 @@
 enum {
     FORGED_HEADER = 88,
     FORGED_ENTRY = 40,
-    FORGED_MOST = 64,
+    FORGED_MOST = 160,
     /* Places in the header. */
     FORGED_VERSION = 8,
     FORGED_REVISION = 12,
