@@ -74,6 +74,7 @@ typedef struct plumb_session_contents {
     plumb_state *state;
     int32_t *tokens;
     int64_t token_capacity;
+    bool stepped_back;
     plumb_resume_point point[PLUMB_MAX_RESUME_POINTS];
     int n_points;
 } plumb_session_contents;

@@ -120,10 +120,11 @@ void plumb__session_replace(plumb_session *s, const plumb_session_contents *cont
     s->tokens = contents->tokens;
     s->token_capacity = contents->token_capacity;
     s->known = s->state->length;
-    s->stepped_back = false;
+    s->stepped_back = contents->stepped_back;
     s->n_points = contents->n_points;
     memcpy(s->point, contents->point, sizeof s->point);
-    if (s->state->length > 0) plumb__resume_add(s);
+    /* A point is a place to step back from. */
+    if (s->state->length > 0 && !s->stepped_back) plumb__resume_add(s);
     plumb__session_count_bytes(s);
 }
 

@@ -124,7 +124,8 @@ static plumb_status write_session(const plumb_session *s, const char *path,
                                   int64_t sampling_bytes, plumb_error *err) {
     const plumb_model_config *c = s->state->config;
     plumb_snapshot_header header = {.arithmetic_revision = PLUMB_ARITHMETIC_REVISION,
-                                    .length = s->state->length, .layout = layout_of(c)};
+                                    .length = s->state->length, .layout = layout_of(c),
+                                    .flags = s->stepped_back ? PLUMB_SNAPSHOT_STEPPED_BACK : 0};
     plumb_status status = plumb__model_digest(s->model, header.model, err);
     if (status != PLUMB_OK) return status;
     section_list list;
@@ -341,7 +342,8 @@ plumb_status plumb_session_restore(plumb_session *s, const plumb_snapshot *snaps
     if (status != PLUMB_OK) return status;
     section_list list;
     if (!list_create(&list, s->state->config)) return plumb__fail_memory(err, "sections", 0);
-    plumb_session_contents contents = {0};
+    plumb_session_contents contents = {
+        .stepped_back = (snapshot->header.flags & PLUMB_SNAPSHOT_STEPPED_BACK) != 0};
     status = fill(s, snapshot, &list, &contents, err);
     if (status == PLUMB_OK) plumb__session_replace(s, &contents);
     else destroy_contents(&contents);

@@ -17,7 +17,7 @@
 
 enum {
     PLUMB_SNAPSHOT_VERSION = 1,
-    PLUMB_SNAPSHOT_HEADER_BYTES = 88,
+    PLUMB_SNAPSHOT_HEADER_BYTES = 96,
     PLUMB_SNAPSHOT_ENTRY_BYTES = 40, /* of the table */
     PLUMB_SNAPSHOT_SAMPLING_BYTES = 24,
     PLUMB_SNAPSHOT_BIAS_BYTES = 8,
@@ -39,6 +39,10 @@ typedef enum plumb_snapshot_kind {
 
 enum { PLUMB_SNAPSHOT_NO_LAYER = -1 };
 
+/* Flags of the header: the session had gone back by one position, and its rings and carries are still
+ * those of the longer one.  What follows has the right bits; another step back from there would not. */
+enum { PLUMB_SNAPSHOT_STEPPED_BACK = 1 };
+
 typedef struct plumb_snapshot_section {
     int32_t kind, layer;
     int64_t length; /* of the sequence when it looked like this: less than the session's in resume points */
@@ -58,6 +62,7 @@ typedef struct plumb_snapshot_header {
     int64_t file_bytes, length;
     plumb_snapshot_layout layout;
     uint32_t sections;
+    uint64_t flags;
     uint64_t table_checksum;
 } plumb_snapshot_header;
 

@@ -21,8 +21,9 @@ enum {
     AT_INDEX_DIM = 60,
     AT_VOCAB = 64,
     AT_SECTIONS = 68,
-    AT_TABLE_CHECKSUM = 72,
-    AT_CHECKSUM = 80,
+    AT_FLAGS = 72,
+    AT_TABLE_CHECKSUM = 80,
+    AT_CHECKSUM = 88,
 
     IN_KIND = 0,
     IN_LAYER = 4,
@@ -85,6 +86,7 @@ void plumb__snapshot_pack(const plumb_snapshot_header *h, const plumb_snapshot_s
     put_u32(bytes + AT_INDEX_DIM, h->layout.index_dim);
     put_u32(bytes + AT_VOCAB, h->layout.vocab);
     put_u32(bytes + AT_SECTIONS, h->sections);
+    put_u64(bytes + AT_FLAGS, h->flags);
     put_u64(bytes + AT_TABLE_CHECKSUM,
             XXH3_64bits(table, (size_t)h->sections * PLUMB_SNAPSHOT_ENTRY_BYTES));
     put_u64(bytes + AT_CHECKSUM, XXH3_64bits(bytes, AT_CHECKSUM));
@@ -137,6 +139,9 @@ static plumb_status check_counts(const place *p, const plumb_snapshot_header *h,
     if (h->length < 0 || h->length > PLUMB_SNAPSHOT_MOST_TOKENS)
         return refuse(p, "length", AT_LENGTH, plumb__format("%lld tokens", (long long)h->length),
                       plumb__format("0 to %d", PLUMB_SNAPSHOT_MOST_TOKENS));
+    if (h->flags > PLUMB_SNAPSHOT_STEPPED_BACK)
+        return refuse(p, "flags", AT_FLAGS, plumb__format("%llu", (unsigned long long)h->flags),
+                      plumb__format("0 or %d", PLUMB_SNAPSHOT_STEPPED_BACK));
     int64_t room = (file_bytes - PLUMB_SNAPSHOT_HEADER_BYTES) / PLUMB_SNAPSHOT_ENTRY_BYTES;
     if (room > PLUMB_SNAPSHOT_MOST_SECTIONS) room = PLUMB_SNAPSHOT_MOST_SECTIONS;
     if (h->sections < 1 || h->sections > room)
@@ -165,6 +170,7 @@ plumb_status plumb__snapshot_parse_header(const uint8_t *bytes, int64_t size, in
                    get_u32(bytes + AT_HEAD_DIM), get_u32(bytes + AT_INDEX_DIM),
                    get_u32(bytes + AT_VOCAB)},
         .sections = get_u32(bytes + AT_SECTIONS),
+        .flags = get_u64(bytes + AT_FLAGS),
         .table_checksum = get_u64(bytes + AT_TABLE_CHECKSUM)};
     memcpy(h.model, bytes + AT_MODEL, sizeof h.model);
     status = check_counts(&p, &h, file_bytes);

@@ -14,7 +14,7 @@ static void need(int promised) {
     if (!promised) abort();
 }
 
-enum { FILE_BYTES = 32, SECTIONS = 68, TABLE_SUM = 72, HEADER_SUM = 80 };
+enum { FILE_BYTES = 32, SECTIONS = 68, TABLE_SUM = 80, HEADER_SUM = 88 };
 
 static void seal(uint8_t *bytes, size_t size) {
     uint32_t sections;
@@ -31,6 +31,7 @@ static void seal(uint8_t *bytes, size_t size) {
 /* What a table that passes has promised. */
 static void check(const plumb_snapshot_header *h, const plumb_snapshot_section *section) {
     int64_t end = PLUMB_SNAPSHOT_HEADER_BYTES + plumb__snapshot_table_bytes(h);
+    need(h->flags <= PLUMB_SNAPSHOT_STEPPED_BACK);
     need(h->length >= 0 && h->length <= PLUMB_SNAPSHOT_MOST_TOKENS);
     for (uint32_t i = 0; i < h->sections; i++) {
         const plumb_snapshot_section *s = &section[i];

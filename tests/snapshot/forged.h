@@ -6,7 +6,7 @@
 #include "snapshot/files.h"
 
 enum {
-    FORGED_HEADER = 88,
+    FORGED_HEADER = 96,
     FORGED_ENTRY = 40,
     FORGED_MOST = 160,
     /* Places in the header. */
@@ -21,8 +21,9 @@ enum {
     FORGED_INDEX_DIM = 60,
     FORGED_VOCAB = 64,
     FORGED_SECTIONS = 68,
-    FORGED_TABLE_SUM = 72,
-    FORGED_HEADER_SUM = 80
+    FORGED_FLAGS = 72,
+    FORGED_TABLE_SUM = 80,
+    FORGED_HEADER_SUM = 88
 };
 
 typedef struct forged_section {

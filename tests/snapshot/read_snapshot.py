@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-HEADER = struct.Struct("<8sII16sqqIIIIIIQQ")
+HEADER = struct.Struct("<8sII16sqqIIIIIIQQQ")
 ENTRY = struct.Struct("<iiqqqQ")
 TOKENS, SAMPLING, NOTE, RING, CARRY, COMPRESSED, INDEX_KEYS = range(1, 8)
 PIECE = 4096
@@ -148,20 +148,20 @@ def read(path, folder, data):
     point, length = EXAMPLES[name]
     raw = path.read_bytes()
     (magic, version, revision, model, size, tokens, layers, window, head, index, vocab, sections,
-     table_sum, header_sum) = HEADER.unpack_from(raw)
+     flags, table_sum, header_sum) = HEADER.unpack_from(raw)
     text = config.text
-    check(HEADER.size == 88 and ENTRY.size == 40, "sizes of the page")
+    check(HEADER.size == 96 and ENTRY.size == 40, "sizes of the page")
     check((magic, version, revision) == (b"PLUMBSNP", 1, 1), f"{magic} {version} {revision}")
-    check(size == len(raw) and tokens == length, f"{size}, {tokens}")
+    check(size == len(raw) and tokens == length and flags == 0, f"{size}, {tokens}, {flags}")
     check((layers, window, head, index, vocab) ==
           (text["num_hidden_layers"], text["sliding_window"], text["head_dim"],
            text["index_head_dim"], text["vocab_size"]), "layout")
-    table = raw[88:88 + 40 * sections]
+    table = raw[96:96 + 40 * sections]
     entries = list(ENTRY.iter_unpack(table))
     wanted = [(TOKENS, -1, length, 4 * length), (SAMPLING, -1, length, 24 + 2 * 8),
               (NOTE, -1, length, len(name)), *expected_sections(config, [point], length)]
     check([(k, l, at, n) for k, l, at, _, n, _ in entries] == wanted, "the table")
-    place = 88 + 40 * sections
+    place = 96 + 40 * sections
     for *_, offset, n, _ in entries:
         check(offset == place, f"a section at {offset} for {place}")
         place += n
@@ -174,7 +174,7 @@ def read(path, folder, data):
     if not XXHSUM:
         print(f"{name}: skipped: checksums, without xxhsum")
         return
-    check(xxh(3, raw[:80]) == f"{header_sum:016x}", "header")
+    check(xxh(3, raw[:88]) == f"{header_sum:016x}", "header")
     check(xxh(3, table) == f"{table_sum:016x}", "table")
     for kind, layer, at, offset, n, told in entries:
         check(xxh(3, raw[offset:offset + n]) == f"{told:016x}", f"section {kind} {layer} {at}")

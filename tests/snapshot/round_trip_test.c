@@ -129,6 +129,88 @@ static void resume_points(void) {
     specimen_close(&s);
 }
 
+/* `target` continues what it holds; its rows must be those of a fresh session. */
+static void check_continues(const specimen *s, plumb_session *target, int64_t end,
+                            const float *fresh, const char *how) {
+    float *logits = specimen_logits(s);
+    int64_t begin = plumb_session_length(target);
+    specimen_advance(s, target, end, logits);
+    int64_t at = specimen_first_difference(s, fresh, logits, begin, end);
+    T_CHECK(at < 0, "%s: from %" PRId64 ", position %" PRId64 " differs", how, begin, at);
+    free(logits);
+}
+
+static void go_back(plumb_session *s, int64_t length) {
+    plumb_error err;
+    specimen_must(plumb_session_rewind(s, length, &err), &err, "rewind");
+}
+
+/* Saved just after a step back, whose rings are those of one position more: what follows is right, and so is
+ * what follows another step, which must not be taken the short way. */
+static void after_a_step_back(void) {
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "tiny");
+    plumb_model *model = specimen_model(&s, 1, NULL);
+    plumb_session *source = specimen_session(model, 16), *target = specimen_session(model, 16);
+    float *fresh = specimen_logits(&s), *ignored = specimen_logits(&s);
+    const char *path = snapshot_path("round_trip.stepped"), *again = snapshot_path("round_trip.again");
+    specimen_advance(&s, target, s.count, fresh);
+    for (int64_t length = 2; length <= 40; length++) {
+        go_back(source, 0);
+        specimen_advance(&s, source, length, ignored);
+        go_back(source, length - 1);
+        T_CHECK(source->stepped_back, "length %" PRId64, length);
+        snapshot_save(source, path, NULL);
+        snapshot_restore(target, path);
+        T_CHECK(target->stepped_back && target->n_points == 0, "length %" PRId64, length);
+        snapshot_save(target, again, NULL);
+        T_CHECK(files_same(path, again), "the same file at %" PRId64, length);
+        check_continues(&s, target, length + 9, fresh, "after the step");
+        snapshot_restore(target, path);
+        go_back(target, length - 2);
+        check_continues(&s, target, length + 9, fresh, "after another");
+    }
+    (void)unlink(path);
+    (void)unlink(again);
+    free(fresh);
+    free(ignored);
+    plumb_session_destroy(source);
+    plumb_session_destroy(target);
+    plumb_model_close(model);
+    specimen_close(&s);
+}
+
+/* The same prompt after a restart: one token is evaluated. */
+static void resend_after_restart(void) {
+    static const int64_t lengths[] = {1, 2, 7, 8, 9, 40, 41, 95};
+    specimen s = specimen_open(BUILD_DIR "/checkpoints", "tiny");
+    plumb_model *model = specimen_model(&s, 1, NULL);
+    plumb_session *source = specimen_session(model, 16);
+    float *fresh = specimen_logits(&s);
+    const char *path = snapshot_path("round_trip.resend");
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        plumb_session *target = specimen_session(model, 16);
+        const float *logits = NULL;
+        plumb_sync_report report = {0};
+        plumb_error err;
+        specimen_advance(&s, source, lengths[i], fresh);
+        snapshot_save(source, path, NULL);
+        snapshot_restore(target, path);
+        specimen_must(plumb_session_sync(target, s.tokens, lengths[i], &logits, &report, &err), &err,
+                      "sync");
+        T_CHECK(report.evaluated == 1 && report.cached == lengths[i] - 1 && report.replayed == 0,
+                "%" PRId64 ": %" PRId64 " evaluated, %" PRId64 " replayed", lengths[i],
+                report.evaluated, report.replayed);
+        T_CHECK(!memcmp(logits, fresh + (lengths[i] - 1) * s.vocab, (size_t)s.vocab * sizeof *logits),
+                "logits of %" PRId64, lengths[i]);
+        plumb_session_destroy(target);
+    }
+    (void)unlink(path);
+    free(fresh);
+    plumb_session_destroy(source);
+    plumb_model_close(model);
+    specimen_close(&s);
+}
+
 /* The model's account of its sessions follows, and is zero when they are gone. */
 static void accounts(void) {
     specimen s = specimen_open(BUILD_DIR "/checkpoints", "tiny");
@@ -154,4 +236,5 @@ static void accounts(void) {
 }
 
 T_MAIN({"every_length_of_tiny", every_length_of_tiny}, {"extras", extras},
-       {"resume_points", resume_points}, {"accounts", accounts})
+       {"resume_points", resume_points}, {"after_a_step_back", after_a_step_back},
+       {"resend_after_restart", resend_after_restart}, {"accounts", accounts})
