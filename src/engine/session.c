@@ -285,7 +285,6 @@ plumb_status plumb_session_sync(plumb_session *s, const int32_t *tokens, int64_t
     if (shared == n_tokens) shared--;
     status = put_tokens(s, shared, tokens + shared, n_tokens - shared, err);
     if (status != PLUMB_OK) return status;
-    s->known = shared;
     plumb__resume_nearest(s, shared);
     plumb__resume_drop_after(s, shared);
     evaluation e = {.end = n_tokens, .sink = logits ? keep_logits : NULL, .user = s};

@@ -188,7 +188,8 @@ static void diverge(subject *s, int64_t prompt, int64_t length, int64_t back, in
     if (place > shared) place = shared;
     if (back == 0) place = length;
     if (back == 1 && tail > 0) place = shared;
-    int64_t least = first_again(config_of(s), shared, n), expected = shared - (place > least ? place : least);
+    int64_t cached = tail == 0 ? n : shared; /* the caches have its last token, too */
+    int64_t least = first_again(config_of(s), cached, n), expected = shared - (place > least ? place : least);
     if (expected < 0) expected = 0;
     snprintf(how, sizeof how, "%s, %" PRId64 " of %" PRId64 " at once, tail %" PRId64 ", back",
              s->specimen.name, prompt, length, tail);
@@ -223,6 +224,30 @@ static void divergence(void) {
     }
 }
 
+/* Two conversations with a common beginning take turns in one session, each time from another place: what
+ * one has left behind must not be taken for the other's. */
+static void branches(void) {
+    enum { SHARED = 60, LENGTH = 150 };
+    static const int64_t turns[] = {150, 149, 100, 101, 150, 61, 130, 62, 150, 60, 99, 150};
+    subject *s = open_subject("tiny");
+    int32_t other[LENGTH];
+    const float *logits;
+    memcpy(other, s->tokens, sizeof other);
+    for (int i = SHARED; i < LENGTH; i++) other[i] = (other[i] + 3) % (int32_t)s->specimen.vocab;
+    s->live = new_session(s);
+    for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++) {
+        const int32_t *tokens = i % 2 ? other : s->tokens;
+        sync_to(s->live, tokens, turns[i], &logits);
+        check_fresh(s, tokens, turns[i], logits, "turn", (int64_t)i);
+        /* Shorter again, and back by one: points of the other conversation lie there. */
+        for (int64_t n = turns[i] - 1; n > turns[i] - 4; n--) {
+            sync_to(s->live, tokens, n, &logits);
+            check_fresh(s, tokens, n, logits, "after turn", (int64_t)i);
+        }
+    }
+    close_subject(s);
+}
+
 /* What the released shape pays for going back, however long the session: see docs/sessions.md. */
 static void released_shape(void) {
     static const int64_t lengths[] = {5082, 55572, 1000000, 1000001};
@@ -255,10 +280,10 @@ static int stop_at_zero(void *user, int64_t done, int64_t total) {
 /* A long prompt cancelled in any chunk is not lost: whoever sends it again, or another one with the same
  * beginning, pays for what was not done, and gets the bits of a fresh session. */
 static void cancelled_prompt(void) {
-    enum { CHUNK = 64, LENGTH = 1000 };
+    enum { CHUNK = 64, LENGTH = 1100 }; /* caches grow at 1024 */
     subject *s = open_subject("tiny");
     const int64_t layers = config_of(s)->layers;
-    for (int64_t chunk = 0; chunk < LENGTH / CHUNK; chunk += 3) {
+    for (int64_t chunk = 0; chunk < LENGTH / CHUNK; chunk += 2) {
         countdown left = {chunk * layers + 2};
         const plumb_session_options options = {.chunk = CHUNK, .progress = stop_at_zero,
                                                .progress_user = &left};
@@ -270,7 +295,7 @@ static void cancelled_prompt(void) {
                 "chunk %" PRId64, chunk);
         T_CHECK(plumb_session_length(s->live) == 0, "length %" PRId64, plumb_session_length(s->live));
         left.calls = INT64_MAX;
-        int64_t done = chunk * CHUNK, n = chunk % 2 ? LENGTH : done + 10;
+        int64_t done = chunk * CHUNK, n = chunk % 4 ? done + 10 : LENGTH;
         plumb_sync_report report = sync_to(s->live, s->tokens, n, &logits);
         int64_t again = done - first_again(config_of(s), done, n);
         T_CHECK(report.cached == done && report.evaluated == n - done && (report.replayed == again || done == 0),
@@ -377,6 +402,6 @@ static void refused(void) {
     close_subject(s);
 }
 
-T_MAIN({"exact_resend", exact_resend}, {"divergence", divergence}, {"released_shape", released_shape},
+T_MAIN({"exact_resend", exact_resend}, {"divergence", divergence}, {"branches", branches}, {"released_shape", released_shape},
        {"cancelled_prompt", cancelled_prompt}, {"cancelled_eval", cancelled_eval},
        {"cancelled_divergence", cancelled_divergence}, {"refused", refused})
