@@ -75,6 +75,18 @@ const cli_command cli_commands[] = {
      "Logits are little-endian float32, as plumb logits writes them: those of the last token of each "
      "frontier, and those that follow each generated token, in order.",
      cli_run_bench},
+    {CLI_COMPARE, "compare", "how far two dumps of logits are apart", "A B", 2, 2,
+     "A and B are files of raw little-endian float32 rows, as plumb logits and plumb bench write them, "
+     "or folders of such files, of which those with the same name are compared. Prints how many rows "
+     "have equal bits, where the first difference is, the largest and the median difference, how often "
+     "the best token is the same and how many of the five best are, and the divergence KL(A||B). The "
+     "lower one of two middle values is the median; of equal logits the lower id is better.\n\n"
+     "The size of the vocabulary is --vocab, or that of the model -m, or 129280 if the sizes are "
+     "multiples of it.\n\n"
+     "Exit status 0: every bit equal, or no difference above --tolerance. A NaN or an infinity is an "
+     "error, told by its place; so are files of different length and, in folders, names without a "
+     "partner, after the comparison of what there is.",
+     cli_run_compare},
     {CLI_CONVERT, "convert", "make one file of a released folder", "SRC DST", 2, 2,
      "Writes the model in the folder SRC as one GGUF file, DST, and proves that nothing was lost: "
      "everything on disk is read back and, decoded to the released bytes, compared with digests "

@@ -11,6 +11,7 @@ int cli_run_tokenize(const cli_options *options);
 int cli_run_inspect(const cli_options *options);
 int cli_run_plan(const cli_options *options);
 int cli_run_bench(const cli_options *options);
+int cli_run_compare(const cli_options *options);
 int cli_run_audit(const cli_options *options);
 int cli_run_convert(const cli_options *options);
 int cli_run_pack(const cli_options *options);

@@ -33,7 +33,8 @@ typedef enum cli_command_bit {
     CLI_CONVERT = 1 << 10,
     CLI_PACK = 1 << 11,
     CLI_AUDIT = 1 << 12,
-    CLI_BENCH = 1 << 13
+    CLI_BENCH = 1 << 13,
+    CLI_COMPARE = 1 << 14
 } cli_command_bit;
 
 typedef struct cli_command cli_command;
@@ -98,6 +99,9 @@ typedef struct cli_options {
     bool teacher_forced, show_output, decode_logits_hash;
     const char *csv, *frontier_logits_dir, *decode_logits_dump;
     int64_t snapshot_max_bytes; /* INT64_MAX: unlimited */
+
+    int64_t vocab; /* 0: not given */
+    double tolerance;
 
     bool man;
 

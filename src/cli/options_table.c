@@ -9,7 +9,7 @@ enum {
     GENERATES = CLI_CHAT | CLI_COMPLETE,
     EVALUATES = GENERATES | CLI_LOGITS | CLI_BENCH,
     LOADS = EVALUATES | CLI_TOKENIZE | CLI_INSPECT,
-    SHOWS = CLI_INSPECT | CLI_PLAN,
+    SHOWS = CLI_INSPECT | CLI_PLAN | CLI_COMPARE,
     COMPUTES = EVALUATES | CLI_SYNTH,
     WRITES = CLI_CONVERT | CLI_PACK,
     READS_ALL = WRITES | CLI_AUDIT,
@@ -210,6 +210,15 @@ const cli_option cli_option_rows[] = {
      .preset = "1073741824", .commands = CLI_BENCH,
      .help = "most bytes of state to keep for the way back from generated tokens; where more is "
              "needed, the tokens before them are evaluated again"},
+    /* compare */
+    {.name = "model", .brief = "-m", .value = "MODEL", .kind = CLI_PATH, .field = FIELD(model),
+     .commands = CLI_COMPARE, .help = "the model whose vocabulary the logits have"},
+    {.name = "vocab", .value = "N", .kind = CLI_INTEGER, .field = FIELD(vocab), .low = 1,
+     .high = INT64_C(1) << 24, .excludes = "model", .commands = CLI_COMPARE,
+     .help = "numbers in a row"},
+    {.name = "tolerance", .value = "X", .kind = CLI_NUMBER, .field = FIELD(tolerance), .least = 0,
+     .most = 1e30, .commands = CLI_COMPARE,
+     .help = "exit status 0 also with differences of at most X"},
 
     /* synth */
     {.name = "layers", .value = "N", .kind = CLI_INTEGER, .field = FIELD(layers), .low = 1,
