@@ -145,7 +145,7 @@ static void draw_axes(const drawing *d) {
         put_text(d->out, x_of(d, d->x.ticks[i].value), bottom + 18, "middle",
                  d->x.ticks[i].label);
     put_text(d->out, d->left + FRAME_WIDTH / 2.0, bottom + 38, "middle",
-             d->x.logarithmic ? "context, tokens (K = 1024)" : "context, tokens");
+             "context, tokens (K = 1024)");
 }
 
 static void draw_curve(const drawing *d, const cli_bench_curve *curve, int file, bool second) {

@@ -149,5 +149,5 @@ void cli_bench_text_plot(const cli_bench_plot *plot, int width) {
     }
     for (int k = 0; k < CLI_PANELS; k++)
         if (plot->panels[k].n_points > 0) print_panel(plot, k, width);
-    cli_print("\nacross: tokens of context; median of repeats\n");
+    cli_print("\nacross: tokens of context, K = 1024; medians of repeats\n");
 }

@@ -4,9 +4,13 @@
 
 #include "base/error.h"
 #include "cli/bench_measure.h"
+#include "cli/bench_show.h"
 #include "cli/bench_tokens.h"
+#include "cli/bench_vs.h"
 #include "cli/bench_walk.h"
 #include "cli/output.h"
+
+#include <unistd.h>
 
 typedef struct run {
     cli_runtime runtime;
@@ -21,6 +25,11 @@ typedef struct run {
 
 /* What cannot be meant, told before the model is opened. */
 static int check(const cli_options *options) {
+    if (options->n_arguments > 0) {
+        cli_complain(options, "unexpected argument '%s'; CSV files are for --plot",
+                     options->arguments[0]);
+        return CLI_USAGE;
+    }
     if (options->ctx_start > options->ctx_max) {
         cli_complain(options, "--ctx-start %lld is above --ctx-max %lld",
                      (long long)options->ctx_start, (long long)options->ctx_max);
@@ -155,9 +164,19 @@ static int measure(run *r) {
     return result;
 }
 
+/* To somebody who waits for it; a script that keeps the rows in a file reads that. */
+static int show_on_terminal(const cli_options *options) {
+    plumb_error err;
+    if (options->csv == NULL || options->quiet || !isatty(STDOUT_FILENO)) return CLI_OK;
+    if (cli_bench_plot_text(&options->csv, 1, &err) == PLUMB_OK) return CLI_OK;
+    return cli_report(options, &err);
+}
+
 int cli_run_bench(const cli_options *options) {
+    if (options->plot != NULL) return cli_bench_show(options);
     int status = check(options);
     if (status != CLI_OK) return status;
+    if (options->vs != NULL) return cli_bench_vs(options);
     run r = {0};
     bool wants_text = options->prompt_file != NULL || options->show_output;
     status = cli_runtime_open_model(options, wants_text, &r.runtime);
@@ -165,5 +184,6 @@ int cli_run_bench(const cli_options *options) {
         status = cli_runtime_open_session(&r.runtime, choose_context(options, &r.runtime.info));
     if (status != CLI_OK) return status;
     status = measure(&r);
+    if (status == CLI_OK) status = show_on_terminal(options);
     return cli_runtime_close(&r.runtime, status);
 }

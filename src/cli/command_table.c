@@ -47,7 +47,7 @@ const cli_command cli_commands[] = {
      "  plumb plan --memory 128GB --disk-rate 13 --memory-rate 614\n\n"
      "--trace replays recorded routes through the expert cache at several sizes.",
      cli_run_plan},
-    {CLI_BENCH, "bench", "measure speed over the length of the context", "", 0, 0,
+    {CLI_BENCH, "bench", "measure speed over the length of the context", "[CSV...]", 0, CLI_ANY_NUMBER,
      "Walks one sequence of tokens through frontiers: --ctx-start tokens, then --step-incr more each "
      "time, the last at --ctx-max. At each the newest tokens are evaluated (prefill), then --gen-tokens "
      "are generated one at a time, always the likeliest that does not end the sentence, and taken back. "
@@ -73,7 +73,18 @@ const cli_command cli_commands[] = {
      "Where the context has no room for all --gen-tokens, as many are generated as fit. Ctrl-C keeps "
      "the rows there are.\n\n"
      "Logits are little-endian float32, as plumb logits writes them: those of the last token of each "
-     "frontier, and those that follow each generated token, in order.",
+     "frontier, and those that follow each generated token, in order.\n\n"
+     "With --plot nothing is measured: the CSV files, up to six, plumb's own or another program's, are "
+     "drawn, found by the names of their columns. Repeats are points, and curves go through their "
+     "medians.\n\n"
+     "  plumb bench --plot speed.svg before.csv after.csv\n\n"
+     "--vs measures this command line (A) against another one (B), which the shell runs; both get --csv "
+     "and --decode-logits-dump at their end. Runs are whole processes, in the order A B B A. Printed "
+     "are, for each frontier, the ratios of speed, A over B, of neighbouring runs. A is slower where "
+     "their median is below 1 less the threshold, and so are all of them but an eighth. The logits of "
+     "all runs are compared bit by bit.\n\n"
+     "  plumb bench -m MODEL --ctx-max 4096 --vs 'old/plumb bench -m MODEL --ctx-max 4096'\n\n"
+     "Exit status 1: A is slower, or bits differ that may not.",
      cli_run_bench},
     {CLI_COMPARE, "compare", "how far two dumps of logits are apart", "A B", 2, 2,
      "A and B are files of raw little-endian float32 rows, as plumb logits and plumb bench write them, "

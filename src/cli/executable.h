@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Writes the folder of the running program, without a final slash. */
+/* Writes the path of the running program. */
+bool cli_executable_path(char *path, size_t size);
+/* Writes its folder, without a final slash. */
 bool cli_executable_folder(char *folder, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* The running program's folder on macOS. */
+/* The running program on macOS. */
 #include "cli/executable.h"
 
 #include <limits.h>
@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool cli_executable_folder(char *folder, size_t size) {
-    char path[PATH_MAX], real[PATH_MAX];
-    uint32_t path_size = sizeof path;
-    if (_NSGetExecutablePath(path, &path_size) != 0 || realpath(path, real) == NULL) return false;
-    char *slash = strrchr(real, '/');
-    if (slash == NULL || (size_t)(slash - real) >= size) return false;
-    *slash = '\0';
-    memcpy(folder, real, (size_t)(slash - real) + 1);
+bool cli_executable_path(char *path, size_t size) {
+    char given[PATH_MAX], real[PATH_MAX];
+    uint32_t given_size = sizeof given;
+    if (_NSGetExecutablePath(given, &given_size) != 0 || realpath(given, real) == NULL) return false;
+    size_t length = strlen(real);
+    if (length >= size) return false;
+    memcpy(path, real, length + 1);
     return true;
 }

@@ -287,16 +287,23 @@ static bool is_given(const cli_options *options, int row) {
     return (options->given[row / 64] >> row % 64 & 1) != 0;
 }
 
+enum { SPELLING_SIZE = 64 }; /* longer than any in the tables */
+
+/* The row of an option's word, or -1; *equals: where its value begins, or NULL. */
+static int row_of_word(const cli_command *command, const char *word, char spelling[SPELLING_SIZE],
+                       const char **equals) {
+    *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    size_t size = *equals != NULL ? (size_t)(*equals - word) : strlen(word);
+    snprintf(spelling, SPELLING_SIZE, "%.*s",
+             (int)(size < SPELLING_SIZE ? size : SPELLING_SIZE - 1), word);
+    return size < SPELLING_SIZE ? find_row((unsigned)command->bit, spelling) : -1;
+}
+
 /* Takes the option at argv[*at], and its value, and moves *at to the last word used. */
 static cli_exit take_option(parse *p, int argc, char **argv, int *at) {
-    char spelling[64];
-    const char *word = argv[*at];
-    const char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
-    size_t size = equals != NULL ? (size_t)(equals - word) : strlen(word);
-    snprintf(spelling, sizeof spelling, "%.*s",
-             (int)(size < sizeof spelling ? size : sizeof spelling - 1), word);
-    int index =
-        size < sizeof spelling ? find_row((unsigned)p->options->command->bit, spelling) : -1;
+    char spelling[SPELLING_SIZE];
+    const char *equals;
+    int index = row_of_word(p->options->command, argv[*at], spelling, &equals);
     if (index < 0) return refuse_unknown(p, spelling);
 
     const cli_option *row = &cli_option_rows[index];
@@ -378,7 +385,10 @@ cli_exit cli_options_parse(const cli_command *command, int argc, char **argv, cl
                              .no_color = environment("NO_COLOR") != NULL,
                              .home = environment("HOME"),
                              .hf_home = environment("HF_HOME"),
-                             .cache_home = environment("XDG_CACHE_HOME")};
+                             .cache_home = environment("XDG_CACHE_HOME"),
+                             .tmpdir = environment("TMPDIR"),
+                             .words = argv,
+                             .n_words = argc};
     parse p = {.options = options, .message = message, .size = size};
     options->arguments = calloc((size_t)argc + 1, sizeof *options->arguments);
     if (options->arguments == NULL) return fail_memory(&p);
@@ -413,4 +423,22 @@ bool cli_option_given(const cli_options *options, const char *name) {
         if (is_given(options, i) && strcmp(cli_option_rows[i].name, name) == 0)
             return true;
     return false;
+}
+
+void cli_options_without(const cli_options *options, const char *names, const char **words) {
+    int kept = 0;
+    for (int at = 0; at < options->n_words; at++) {
+        char *const *word = &options->words[at];
+        const char *equals;
+        char spelling[SPELLING_SIZE];
+        bool named = (*word)[0] == '-' && (*word)[1] != '\0';
+        int index = named ? row_of_word(options->command, *word, spelling, &equals) : -1;
+        bool has_next = index >= 0 && cli_option_rows[index].kind != CLI_FLAG && equals == NULL;
+        if (index < 0 || !list_has(names, cli_option_rows[index].name)) {
+            words[kept++] = *word;
+            if (has_next && at + 1 < options->n_words) words[kept++] = word[1];
+        }
+        at += has_next;
+    }
+    words[kept] = NULL;
 }

@@ -52,6 +52,8 @@ typedef struct cli_options {
     const cli_command *command;
     const char **arguments; /* n_arguments of them */
     int n_arguments;
+    char **words; /* n_words that followed the command, borrowed */
+    int n_words;
     uint64_t given[CLI_GIVEN_WORDS]; /* bit i % 64 of word i / 64: row i of cli_option_rows was given */
     bool help;
 
@@ -99,6 +101,10 @@ typedef struct cli_options {
     bool teacher_forced, show_output, decode_logits_hash;
     const char *csv, *frontier_logits_dir, *decode_logits_dump;
     int64_t snapshot_max_bytes; /* INT64_MAX: unlimited */
+    const char *plot, *vs;
+    int64_t vs_rounds;
+    double vs_threshold; /* per cent */
+    bool vs_bits_may_differ;
 
     int64_t vocab; /* 0: not given */
     double tolerance;
@@ -107,7 +113,7 @@ typedef struct cli_options {
 
     /* The environment, read here and nowhere else. */
     bool no_color;
-    const char *home, *hf_home, *cache_home; /* NULL when unset or empty */
+    const char *home, *hf_home, *cache_home, *tmpdir; /* NULL when unset or empty */
 } cli_options;
 
 typedef enum cli_kind {
@@ -172,6 +178,10 @@ void cli_options_free(cli_options *options);
 
 /* True if the option with this long name was on the command line. */
 bool cli_option_given(const cli_options *options, const char *name);
+
+/* The words of a command line that was parsed, without those options, and their values, whose long
+ * names stand in `names`, separated by spaces; NULL after the last.  `words` has room for n_words + 1. */
+void cli_options_without(const cli_options *options, const char *names, const char **words);
 
 /* Numbers, read in full: no leading space, no trailing text, no overflow, nothing non-finite. */
 bool cli_parse_integer(const char *text, int64_t low, int64_t high, int64_t *value);

@@ -210,6 +210,22 @@ const cli_option cli_option_rows[] = {
      .preset = "1073741824", .commands = CLI_BENCH,
      .help = "most bytes of state to keep for the way back from generated tokens; where more is "
              "needed, the tokens before them are evaluated again"},
+    {.name = "plot", .value = "OUT.svg", .kind = CLI_PATH, .field = FIELD(plot), .excludes = "vs csv",
+     .commands = CLI_BENCH,
+     .help = "draw the CSV files that follow as a picture, written whole or not at all, and in the "
+             "terminal"},
+    {.name = "vs", .value = "COMMAND", .kind = CLI_PATH, .field = FIELD(vs),
+     .excludes = "csv decode-logits-dump", .commands = CLI_BENCH,
+     .help = "run this command line and COMMAND in turns, and compare"},
+    {.name = "vs-rounds", .value = "N", .kind = CLI_INTEGER, .field = FIELD(vs_rounds), .low = 1,
+     .high = 1000, .preset = "2", .commands = CLI_BENCH,
+     .help = "how often to run A B B A: two pairs each time"},
+    {.name = "vs-threshold", .value = "PERCENT", .kind = CLI_NUMBER, .field = FIELD(vs_threshold),
+     .least = 0, .most = 100, .preset = "3", .commands = CLI_BENCH,
+     .help = "how much slower is a regression"},
+    {.name = "vs-bits-may-differ", .kind = CLI_FLAG, .field = FIELD(vs_bits_may_differ),
+     .commands = CLI_BENCH, .help = "different logits are told, but no failure"},
+
     /* compare */
     {.name = "model", .brief = "-m", .value = "MODEL", .kind = CLI_PATH, .field = FIELD(model),
      .commands = CLI_COMPARE, .help = "the model whose vocabulary the logits have"},

@@ -29,7 +29,7 @@ static void label_bytes(double value, char label[CLI_TICK_LABEL_SIZE]) {
     snprintf(label, CLI_TICK_LABEL_SIZE, value > 0 ? "%.4g %s" : "%.4g", value, units[unit]);
 }
 
-static void label_power_of_two(double value, char label[CLI_TICK_LABEL_SIZE]) {
+static void label_context(double value, char label[CLI_TICK_LABEL_SIZE]) {
     static const char *const units[] = {"", "K", "M", "G", "T"};
     size_t unit = 0;
     while (value >= 1024 && unit + 1 < sizeof units / sizeof units[0]) {
@@ -59,7 +59,8 @@ static double round_step(double least) {
 
 /* Multiples of `step` within the axis. */
 static void add_multiples(cli_axis *axis, double step, label_fn label) {
-    double first = ceil(axis->low / step - 1e-9), last = floor(axis->high / step + 1e-9);
+    double first = ceil(axis->low / step - 1e-9) + 0 /* not -0 */;
+    double last = floor(axis->high / step + 1e-9);
     for (double i = first; i <= last && axis->n_ticks < CLI_MOST_TICKS; i++)
         add_tick(axis, i * step, label);
 }
@@ -91,10 +92,10 @@ cli_axis cli_axis_context(double low, double high, double columns) {
     axis.logarithmic = low > 0 && high / low >= wide_context;
     if (axis.logarithmic) {
         for (double i = ceil(log2(low)); exp2(i) <= high; i++)
-            add_tick(&axis, exp2(i), label_power_of_two);
+            add_tick(&axis, exp2(i), label_context);
     } else {
-        double step = round_step((axis.high - axis.low) / 6);
-        add_multiples(&axis, step > 1 ? step : 1, label_number);
+        double step = exp2(ceil(log2((axis.high - axis.low) / 6)));
+        add_multiples(&axis, step > 1 ? step : 1, label_context);
     }
     while (labels_touch(&axis, columns)) keep_every_second(&axis);
     return axis;

@@ -19,8 +19,8 @@ typedef struct cli_axis {
     int n_ticks;
 } cli_axis;
 
-/* Tokens of context from low to high: powers of two (K is 1024) where the range is wide.  `columns`: how
- * many characters fit along it; labels keep a character between them. */
+/* Tokens of context from low to high, in steps of powers of two (K is 1024); by powers of two where the
+ * range is wide.  `columns`: how many characters fit along it; labels keep a character between them. */
 cli_axis cli_axis_context(double low, double high, double columns);
 /* Upwards from 0 to at least `high`, with at most `most` ticks, so two at the least. */
 cli_axis cli_axis_rate(double high, int most);
