@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { NOWHERE = -1, CELL_SIZE = 64 };
-static const double most_value = 1e18;
+static const double least_value = 1e-9, most_value = 1e18; /* where an axis can be drawn */
 
 static const char *const names[CLI_BENCH_COLUMNS] = {
     [CLI_BENCH_CTX_TOKENS] = "ctx_tokens",
@@ -120,8 +120,11 @@ static plumb_status read_row(reader *r, const char *line, size_t size, cli_bench
         take_cell(&line, &size, cell);
         for (int c = 0; c < CLI_BENCH_COLUMNS; c++) {
             if (r->place[c] != i || (cell[0] == '\0' && c >= CLI_BENCH_REQUIRED)) continue;
-            if (!cli_parse_number(cell, 0, most_value, &record->value[c]))
-                return fail_cell(r, c, plumb__format("'%s'", cell).s, "a number, 0 to 1e18", err);
+            double value;
+            if (!cli_parse_number(cell, 0, most_value, &value) || (value > 0 && value < least_value))
+                return fail_cell(r, c, plumb__format("'%s'", cell).s,
+                                 "a number: 0, or from 1e-9 to 1e18", err);
+            record->value[c] = value;
         }
     }
     return PLUMB_OK;

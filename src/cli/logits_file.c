@@ -84,8 +84,9 @@ plumb_status cli_logits_file_row(cli_logits_file *file, int64_t i, const float *
         memcpy(&bits, &values[token], sizeof bits);
         return plumb__fail(
             err, PLUMB_ERROR_VALUE, file->path,
-            plumb__format("row %lld, token %lld", (long long)i, (long long)token).s,
-            (i * file->vocab + token) * (int64_t)sizeof(float),
+            plumb__format("row %lld, token %lld (byte %lld)", (long long)i, (long long)token,
+                          (long long)(i * file->vocab + token) * (long long)sizeof(float)).s,
+            -1,
             plumb__format("%s (0x%08x)", isnan(values[token]) ? "NaN" : "an infinity", bits).s,
             "finite numbers");
     }

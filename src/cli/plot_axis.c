@@ -59,8 +59,9 @@ static double round_step(double least) {
 
 /* Multiples of `step` within the axis. */
 static void add_multiples(cli_axis *axis, double step, label_fn label) {
-    double first = ceil(axis->low / step - 1e-9) + 0 /* not -0 */;
-    double last = floor(axis->high / step + 1e-9);
+    double slack = 1e-9 * (axis->high - axis->low); /* for rounding */
+    double first = ceil((axis->low - slack) / step) + 0 /* not -0 */;
+    double last = floor((axis->high + slack) / step);
     for (double i = first; i <= last && axis->n_ticks < CLI_MOST_TICKS; i++)
         add_tick(axis, i * step, label);
 }

@@ -1,4 +1,4 @@
-/* Sizes of memory as people write them. */
+/* Values as people write them: sizes of memory, numbers of experts; and the words of a line. */
 #include "t.h"
 
 #include "cli/options.c"
@@ -74,4 +74,36 @@ static void experts(void) {
     }
 }
 
-T_MAIN({"sizes", sizes}, {"experts", experts})
+/* A line goes on to another process without some of its options, however they are written. */
+static void words_without(void) {
+    static const struct {
+        const char *line, *left;
+    } rows[] = {
+        {"-p text --seed 3 -n 4 -q", "-p text -q"},
+        {"-p text --seed=3 --tokens=4 -q", "-p text -q"},
+        {"-n 4", ""},
+        {"-p --seed -n 4", "-p --seed"}, /* a value that looks like an option */
+        {"--quiet --seed 3 --temp 1", "--quiet --temp 1"},
+        {"-p -n --seed 3", "-p -n"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char line[128], message[256], left[128] = "";
+        char *words[16];
+        const char *kept[17];
+        int n = 0;
+        snprintf(line, sizeof line, "%s", rows[i].line);
+        for (char *word = strtok(line, " "); word != NULL; word = strtok(NULL, " ")) words[n++] = word;
+        cli_options options;
+        cli_exit status =
+            cli_options_parse(&cli_commands[0], n, words, &options, message, sizeof message);
+        T_CHECK(status == CLI_OK, "row %zu: %s", i, message);
+        cli_options_without(&options, "seed tokens", kept);
+        for (int k = 0; kept[k] != NULL; k++)
+            snprintf(left + strlen(left), sizeof left - strlen(left), "%s%s", k > 0 ? " " : "", kept[k]);
+        T_CHECK(strcmp(left, rows[i].left) == 0, "row %zu: %s", i, left);
+        cli_options_free(&options);
+    }
+}
+
+T_MAIN({"sizes", sizes}, {"experts", experts}, {"words_without", words_without})
