@@ -23,6 +23,20 @@ typedef struct run {
 
 /* ---- Before anything is measured ---- */
 
+static bool check_vs(const cli_options *options) {
+    static const char *const for_vs[] = {"vs-rounds", "vs-threshold", "vs-bits-may-differ"};
+    for (size_t i = 0; options->vs == NULL && i < sizeof for_vs / sizeof for_vs[0]; i++) {
+        if (!cli_option_given(options, for_vs[i])) continue;
+        cli_complain(options, "--%s is for --vs", for_vs[i]);
+        return false;
+    }
+    if (options->vs != NULL && *options->vs == '\0') {
+        cli_complain(options, "--vs: found '', expected a command line");
+        return false;
+    }
+    return true;
+}
+
 /* What cannot be meant, told before the model is opened. */
 static int check(const cli_options *options) {
     if (options->n_arguments > 0) {
@@ -30,6 +44,7 @@ static int check(const cli_options *options) {
                      options->arguments[0]);
         return CLI_USAGE;
     }
+    if (!check_vs(options)) return CLI_USAGE;
     if (options->ctx_start > options->ctx_max) {
         cli_complain(options, "--ctx-start %lld is above --ctx-max %lld",
                      (long long)options->ctx_start, (long long)options->ctx_max);

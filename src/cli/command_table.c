@@ -83,7 +83,7 @@ const cli_command cli_commands[] = {
      "are, for each frontier, the ratios of speed, A over B, of neighbouring runs. A is slower where "
      "their median is below 1 less the threshold, and so are all of them but an eighth. The logits of "
      "all runs are compared bit by bit.\n\n"
-     "  plumb bench -m MODEL --ctx-max 4096 --vs 'old/plumb bench -m MODEL --ctx-max 4096'\n\n"
+     "  plumb bench -m MODEL --vs 'old/plumb bench -m MODEL'\n\n"
      "Exit status 1: A is slower, or bits differ that may not.",
      cli_run_bench},
     {CLI_COMPARE, "compare", "how far two dumps of logits are apart", "A B", 2, 2,

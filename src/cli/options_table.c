@@ -214,7 +214,7 @@ const cli_option cli_option_rows[] = {
      .commands = CLI_BENCH,
      .help = "draw the CSV files that follow as a picture, written whole or not at all, and in the "
              "terminal"},
-    {.name = "vs", .value = "COMMAND", .kind = CLI_PATH, .field = FIELD(vs),
+    {.name = "vs", .value = "COMMAND", .kind = CLI_TEXT, .field = FIELD(vs),
      .excludes = "csv decode-logits-dump", .commands = CLI_BENCH,
      .help = "run this command line and COMMAND in turns, and compare"},
     {.name = "vs-rounds", .value = "N", .kind = CLI_INTEGER, .field = FIELD(vs_rounds), .low = 1,

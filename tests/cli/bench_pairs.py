@@ -197,7 +197,7 @@ def wait_until(condition, what):
 HANGS = {
     "plain": "time.sleep(600)",
     "that ignores signals": "[signal.signal(s, signal.SIG_IGN) for s in (2, 15, 1)],time.sleep(600)",
-    "of a child": "os.spawnl(os.P_WAIT, sys.executable, 'python', '-c', 'import time; time.sleep(600)', log)",
+    "of a child": "os.spawnl(os.P_WAIT, sys.executable, 'python', '-c', '__import__(\"time\").sleep(600)', log)",
 }
 
 
