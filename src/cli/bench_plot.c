@@ -75,7 +75,7 @@ plumb_status cli_bench_plot_make(const cli_bench_table *tables, int n_files, cli
                                  plumb_error *err) {
     *plot = (cli_bench_plot){.tables = tables, .n_files = n_files};
     find_contexts(plot);
-    for (int k = 0; k < CLI_PANELS; k++) {
+    for (cli_bench_panel_kind k = 0; k < CLI_PANELS; k++) {
         cli_bench_panel *panel = &plot->panels[k];
         panel->n_curves = k == CLI_PANEL_MEMORY ? 2 : 1;
         for (int c = 0; c < panel->n_curves; c++) {

@@ -163,7 +163,8 @@ static void draw_curve(const drawing *d, const cli_bench_curve *curve, int file,
                 x_of(d, curve->points[i].x), y_of(d, curve->points[i].y));
 }
 
-static void draw_panel(FILE *out, const cli_bench_plot *plot, int kind, double left, double top) {
+static void draw_panel(FILE *out, const cli_bench_plot *plot, cli_bench_panel_kind kind, double left,
+                       double top) {
     const cli_bench_panel *panel = &plot->panels[kind];
     fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" font-weight=\"bold\">%s</text>\n", left + MARGIN,
             top + TOP - 16, titles[kind]);
@@ -211,8 +212,8 @@ bool cli_bench_svg(const cli_bench_plot *plot, FILE *out) {
         fprintf(out, "<path id=\"mark%d\" fill=\"%s\" d=\"%s\"/>\n", f, colours[f], shapes[f]);
     fputs("</defs>\n", out);
     draw_legend(out, plot);
-    for (int k = 0; k < CLI_PANELS; k++)
-        draw_panel(out, plot, k, COLUMN * (k % 2), legend + ROW * (k / 2));
+    for (cli_bench_panel_kind k = 0; k < CLI_PANELS; k++)
+        draw_panel(out, plot, k, k % 2 * (double)COLUMN, legend + k / 2 * (double)ROW);
     fputs("</svg>\n", out);
     return fflush(out) == 0 && ferror(out) == 0;
 }

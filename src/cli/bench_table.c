@@ -150,21 +150,27 @@ static plumb_status read_rows(reader *r, plumb_error *err) {
     return fail_line(r, "the end of the file", "a row after the header", err);
 }
 
-plumb_status cli_bench_table_read(const char *path, cli_bench_table *table, plumb_error *err) {
+plumb_status cli_bench_table_parse(const char *text, int64_t size, const char *path,
+                                   cli_bench_table *table, plumb_error *err) {
+    static const char byte_order_mark[] = "\xEF\xBB\xBF"; /* spreadsheets write one */
     *table = (cli_bench_table){.path = strdup(path)};
     if (table->path == NULL) return plumb__fail_memory(err, path, strlen(path) + 1);
+    if (strlen(text) != (size_t)size)
+        return plumb__fail(err, PLUMB_ERROR_FORMAT, path, "byte", (int64_t)strlen(text),
+                           "a zero byte", "text");
+    size_t mark = strncmp(text, byte_order_mark, 3) == 0 ? 3 : 0;
+    reader r = {.table = table, .at = text + mark};
+    plumb_status status = read_header(&r, err);
+    return status == PLUMB_OK ? read_rows(&r, err) : status;
+}
+
+plumb_status cli_bench_table_read(const char *path, cli_bench_table *table, plumb_error *err) {
+    *table = (cli_bench_table){0};
     char *text = NULL;
     int64_t size = 0;
     plumb_status status = plumb__file_load(path, CLI_BENCH_MOST_BYTES, &text, &size, err);
     if (status != PLUMB_OK) return status;
-    static const char byte_order_mark[] = "\xEF\xBB\xBF"; /* spreadsheets write one */
-    size_t mark = strncmp(text, byte_order_mark, 3) == 0 ? 3 : 0;
-    reader r = {.table = table, .at = text + mark};
-    if (strlen(text) != (size_t)size)
-        status = plumb__fail(err, PLUMB_ERROR_FORMAT, path, "byte", (int64_t)strlen(text),
-                             "a zero byte", "text");
-    if (status == PLUMB_OK) status = read_header(&r, err);
-    if (status == PLUMB_OK) status = read_rows(&r, err);
+    status = cli_bench_table_parse(text, size, path, table, err);
     free(text);
     return status;
 }

@@ -38,6 +38,10 @@ typedef struct cli_bench_table {
  * cli_bench_table_free in any case. */
 PLUMB_MUST_CHECK plumb_status cli_bench_table_read(const char *path, cli_bench_table *table,
                                                    plumb_error *err);
+/* The same, of a text in memory; text[size] is NUL, `path` is what errors call it. */
+PLUMB_MUST_CHECK plumb_status cli_bench_table_parse(const char *text, int64_t size,
+                                                    const char *path, cli_bench_table *table,
+                                                    plumb_error *err);
 void cli_bench_table_free(cli_bench_table *table);
 
 /* Speed of generation without what the first token has to wait for, where that is known: some

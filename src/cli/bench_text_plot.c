@@ -126,7 +126,7 @@ static void print_x_axis(const canvas *c) {
     print_line(labels);
 }
 
-static void print_panel(const cli_bench_plot *plot, int kind, int width) {
+static void print_panel(const cli_bench_plot *plot, cli_bench_panel_kind kind, int width) {
     const cli_bench_panel *panel = &plot->panels[kind];
     canvas c = {.width = width - LABELS - 2};
     c.x = cli_axis_context(plot->x_low, plot->x_high, c.width);
@@ -147,7 +147,7 @@ void cli_bench_text_plot(const cli_bench_plot *plot, int width) {
         plumb__clean_text(plot->tables[f].path, "?", false, name, sizeof name);
         cli_print("%c  %s\n", 'A' + f, name);
     }
-    for (int k = 0; k < CLI_PANELS; k++)
+    for (cli_bench_panel_kind k = 0; k < CLI_PANELS; k++)
         if (plot->panels[k].n_points > 0) print_panel(plot, k, width);
     cli_print("\nacross: tokens of context, K = 1024; medians of repeats\n");
 }

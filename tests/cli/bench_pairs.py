@@ -62,7 +62,7 @@ class Fake:
 
     def words(self, a, b, runs=4, threshold=0.03):
         quoted = [plan.replace("'", "'\\''") for plan in (a, b)]
-        lines = [f"{sys.executable} '{self.folder}/fake.py' {side} '{self.log}' '{plan}'"
+        lines = [f"{sys.executable} -IS '{self.folder}/fake.py' {side} '{self.log}' '{plan}'"
                  for side, plan in zip("AB", quoted)]
         return [self.program, str(runs), str(threshold), "2", f"{self.folder}/private", *lines]
 
