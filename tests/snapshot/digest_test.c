@@ -92,6 +92,14 @@ static void every_form(const char *name) {
 
 static void every_form_of_tiny(void) { every_form("tiny"); }
 
+/* Its table of ids is made from its tokenizer. */
+static void demo_model(void) {
+    digest_bytes wanted = digest_at(PROJECT_DIR "/data/demo-model", &ways[0]);
+    converted c = converted_make("snapshots-converted", "demo", FLAVOUR_FP8);
+    T_CHECK(equal(digest_at(c.path, &ways[2]), wanted), "%s", c.path);
+    converted_remove("snapshots-converted", "demo");
+}
+
 /* ---- Another model --------------------------------------------------------------------------------- */
 
 static void another_seed(void) {
@@ -256,6 +264,6 @@ static void threads_at_once(void) {
     specimen_close(&s);
 }
 
-T_MAIN({"every_form_of_tiny", every_form_of_tiny}, {"another_seed", another_seed},
-       {"another_config", another_config}, {"another_token_map", another_token_map},
+T_MAIN({"every_form_of_tiny", every_form_of_tiny}, {"demo_model", demo_model},
+       {"another_seed", another_seed}, {"another_config", another_config}, {"another_token_map", another_token_map},
        {"every_tensor", every_tensor}, {"threads_at_once", threads_at_once})

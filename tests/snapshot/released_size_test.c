@@ -11,9 +11,11 @@
 
 #include "t.h"
 
+static int64_t allocations_left = INT64_MAX;
+
 static void *allocate(plumb_backend *backend, int64_t bytes) {
     (void)backend;
-    return calloc(1, (size_t)bytes);
+    return allocations_left-- > 0 ? calloc(1, (size_t)bytes) : NULL;
 }
 
 static void release(plumb_backend *backend, void *memory) {
@@ -104,14 +106,24 @@ static void check_point(plumb_session *s, const char *path) {
     free(file.bytes);
 }
 
-static void sizes(void) {
+static void make_model(plumb_model *model) {
     plumb_error err;
     specimen_must(plumb__config_load(TEST_DATA "/config/released.json", NULL, NULL, &released, &err),
                   &err, "config");
-    plumb_model model = {.has_digest = true, .digest = {1, 2, 3}};
-    model.network.config = &released;
-    pthread_mutex_init(&model.lock, NULL);
-    pthread_mutex_init(&model.digest_lock, NULL);
+    *model = (plumb_model){.has_digest = true, .digest = {1, 2, 3}};
+    model->network.config = &released;
+    pthread_mutex_init(&model->lock, NULL);
+    pthread_mutex_init(&model->digest_lock, NULL);
+}
+
+static void free_model(plumb_model *model) {
+    pthread_mutex_destroy(&model->lock);
+    pthread_mutex_destroy(&model->digest_lock);
+}
+
+static void sizes(void) {
+    plumb_model model;
+    make_model(&model);
     const char *path = snapshot_path("released");
     static const int64_t lengths[] = {0, 1, 2, 127, 128, 129, 1000, 4096};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
@@ -133,8 +145,37 @@ static void sizes(void) {
     T_CHECK(size_at(1000000) == 894 * (int64_t)1000000 + RINGS + CARRIES + BEGINNING, "the round number");
     T_CHECK(RINGS + CARRIES + BEGINNING == 2717824, "2.7 MB");
     (void)unlink(path);
-    pthread_mutex_destroy(&model.lock);
-    pthread_mutex_destroy(&model.digest_lock);
+    free_model(&model);
 }
 
-T_MAIN({"sizes", sizes})
+/* Without memory at any point of restoring, the session keeps what it has, and so does the account. */
+static void no_memory(void) {
+    enum { BLOCKS = 40 + 3 + 4 * 2, HELD = 5, LENGTH = 130 }; /* rings, carries, caches */
+    plumb_model model;
+    make_model(&model);
+    plumb_session source, target;
+    make_session(&model, &source, LENGTH);
+    make_session(&model, &target, HELD);
+    fill_session(&source);
+    const char *path = snapshot_path("no-memory");
+    snapshot_save(&source, path, NULL);
+    const plumb_state *held = target.state;
+    for (int i = 0; i <= BLOCKS; i++) {
+        plumb_error err = {0};
+        allocations_left = i;
+        plumb_status status = snapshot_try(&target, path, &err);
+        allocations_left = INT64_MAX;
+        if (i == BLOCKS)
+            T_CHECK(status == PLUMB_OK && same_states(source.state, target.state), "%s", err.field);
+        else
+            T_CHECK(status == PLUMB_ERROR_MEMORY && target.state == held && held->length == HELD &&
+                        model.session_bytes == 0,
+                    "block %d: status %d", i, status);
+    }
+    (void)unlink(path);
+    free_session(&source);
+    free_session(&target);
+    free_model(&model);
+}
+
+T_MAIN({"sizes", sizes}, {"no_memory", no_memory})
