@@ -180,7 +180,7 @@ static bool is_shown_expert(const char *name) {
 
 static bool flips_digest(const specimen *s, const plumb_tensor *t, const char *shard, int64_t at,
                          int32_t *map, digest_bytes wanted) {
-    uint8_t byte;
+    uint8_t byte = 0;
     int fd = open(shard, O_RDWR);
     file_must(fd >= 0 && pread(fd, &byte, 1, (off_t)(t->offset + at)) == 1, shard);
     byte ^= 1;
@@ -265,5 +265,5 @@ static void threads_at_once(void) {
 }
 
 T_MAIN({"every_form_of_tiny", every_form_of_tiny}, {"demo_model", demo_model},
-       {"another_seed", another_seed}, {"another_config", another_config}, {"another_token_map", another_token_map},
-       {"every_tensor", every_tensor}, {"threads_at_once", threads_at_once})
+       {"another_seed", another_seed}, {"another_config", another_config},
+       {"another_token_map", another_token_map}, {"every_tensor", every_tensor}, {"threads_at_once", threads_at_once})
