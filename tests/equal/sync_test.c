@@ -293,34 +293,35 @@ static int stop_at_zero(void *user, int64_t done, int64_t total) {
     return c->calls-- == 0;
 }
 
-/* A long prompt cancelled in any chunk is not lost: whoever sends it again, or another one with the same
- * beginning, pays for what was not done, and gets the bits of a fresh session. */
-static void cancelled_prompt(void) {
-    enum { CHUNK = 64, LENGTH = 1100 }; /* caches grow at 1024 */
-    subject *s = open_subject("tiny");
-    const int64_t layers = config_of(s)->layers;
-    for (int64_t chunk = 0; chunk < LENGTH / CHUNK; chunk += 2) {
-        countdown left = {chunk * layers + 2};
-        const plumb_session_options options = {.chunk = CHUNK, .progress = stop_at_zero,
-                                               .progress_user = &left};
-        plumb_error err;
-        const float *logits;
-        specimen_must(plumb_session_create(s->model, &options, &s->live, &err), &err, "session");
-        T_CHECK(plumb_session_sync(s->live, s->tokens, LENGTH, &logits, NULL, &err) ==
-                    PLUMB_ERROR_CANCELLED,
-                "chunk %" PRId64, chunk);
-        T_CHECK(plumb_session_length(s->live) == 0, "length %" PRId64, plumb_session_length(s->live));
-        left.calls = INT64_MAX;
-        int64_t done = chunk * CHUNK, n = chunk % 4 ? done + 10 : LENGTH;
-        plumb_sync_report report = sync_to(s->live, s->tokens, n, &logits);
-        int64_t again = done - first_again(config_of(s), done, n);
-        T_CHECK(report.cached == done && report.evaluated == n - done && (report.replayed == again || done == 0),
-                "cancelled after %" PRId64 ": %" PRId64 " cached, %" PRId64 " replayed", done, report.cached,
-                report.replayed);
-        check_fresh(s, s->tokens, n, logits, "cancelled after", done);
-        plumb_session_destroy(s->live);
-    }
+/* A prompt of `length` cancelled in a chunk is not lost: whoever sends n tokens with the same beginning pays
+ * for what was not done, and gets the bits of a fresh session. */
+static void cancel_and_send(subject *s, int64_t rows, int64_t length, int64_t chunk, int64_t n) {
+    countdown left = {chunk * config_of(s)->layers + 2};
+    const plumb_session_options options = {.chunk = rows, .progress = stop_at_zero,
+                                           .progress_user = &left};
+    plumb_error err;
+    const float *logits;
+    specimen_must(plumb_session_create(s->model, &options, &s->live, &err), &err, "session");
+    T_CHECK(plumb_session_sync(s->live, s->tokens, length, &logits, NULL, &err) == PLUMB_ERROR_CANCELLED,
+            "chunk %" PRId64, chunk);
+    T_CHECK(plumb_session_length(s->live) == 0, "length %" PRId64, plumb_session_length(s->live));
+    left.calls = INT64_MAX;
+    int64_t done = chunk * rows, again = done - first_again(config_of(s), done, n);
+    plumb_sync_report report = sync_to(s->live, s->tokens, n, &logits);
+    T_CHECK(report.cached == done && report.evaluated == n - done && (report.replayed == again || done == 0),
+            "cancelled after %" PRId64 ": %" PRId64 " cached, %" PRId64 " replayed", done, report.cached,
+            report.replayed);
+    check_fresh(s, s->tokens, n, logits, "cancelled after", done);
+    plumb_session_destroy(s->live);
     s->live = NULL;
+}
+
+static void cancelled_prompt(void) {
+    subject *s = open_subject("tiny");
+    for (int64_t chunk = 0; chunk < 10; chunk++)
+        cancel_and_send(s, 64, 640, chunk, chunk % 2 ? chunk * 64 + 10 : 640);
+    /* Room for 1024 positions is taken first: it grows while 1000 are known and fewer evaluated. */
+    cancel_and_send(s, 100, 1024, 10, 1100);
     close_subject(s);
 }
 
