@@ -312,11 +312,41 @@ size_t plumb_detokenizer_finish(plumb_detokenizer *d, char *out, size_t size);
 
 /* ---- Chat --------------------------------------------------------------------------- */
 
+/* The tokens of answers with tool calls, as they were sampled.  A client sends such an answer back as
+ * JSON, with its keys in another order, other white space, or without the reasoning; rendered anew it
+ * would differ from what the session holds, and all that follows would have to be evaluated again.
+ * Whoever names a turn by its ids and calls gets its reasoning into the prompt: people who must not read
+ * each other's need memories of their own, or ids that cannot be guessed. */
+typedef struct plumb_call_memory plumb_call_memory;
+
+/* Tokens must be below vocab_size.  Keeps at most `most_bytes` (0: 64 MiB); the oldest turns give way. */
+PLUMB_MUST_CHECK plumb_status plumb_call_memory_create(int64_t vocab_size, int64_t most_bytes,
+                                                       plumb_call_memory **memory, plumb_error *err);
+void plumb_call_memory_destroy(plumb_call_memory *memory);
+/* Remembers one turn.  `message` is the answer as the client was given it: a message object of role
+ * "assistant" in JSON, each of its tool_calls with an id.  `tokens` are what was sampled after the
+ * header, without the one that ended the turn; `thinking`: that header opened <think>.
+ * Not to be called while another thread uses the memory; encoding only reads it. */
+PLUMB_MUST_CHECK plumb_status plumb_call_memory_add(plumb_call_memory *memory, const char *message,
+                                                    bool thinking, const int32_t *tokens,
+                                                    int64_t n_tokens, plumb_error *err);
+int64_t plumb_call_memory_turns(const plumb_call_memory *memory);
+/* All of it as JSON text, which a later process can read; free() it. */
+PLUMB_MUST_CHECK plumb_status plumb_call_memory_write(const plumb_call_memory *memory, char **text,
+                                                      size_t *size, plumb_error *err);
+/* Adds what was written.  Text that is damaged is refused as a whole. */
+PLUMB_MUST_CHECK plumb_status plumb_call_memory_read(plumb_call_memory *memory, const char *text,
+                                                     size_t size, plumb_error *err);
+
 typedef struct plumb_chat_options {
     bool thinking;           /* false: chat mode */
     int effort;              /* 1..100; 0: default 75.  Thinking mode only. */
     bool keep_reasoning;     /* false: earlier reasoning is dropped (unless tools are present) */
     bool match_added_tokens; /* compatibility: also match control tokens inside people's text */
+    /* A turn of it whose ids, functions, arguments (as JSON values) and content a message has, in the
+     * same order, and whose reasoning it has or leaves out, stands in the prompt as it was sampled;
+     * only where reasoning is kept as it was then.  May be NULL. */
+    const plumb_call_memory *calls;
 } plumb_chat_options;
 
 /* Encodes a conversation: `messages` is a JSON array of the published message objects (role,

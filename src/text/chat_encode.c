@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "text/call_memory.h"
 #include "text/chat_messages.h"
 #include "text/chat_protocol.h"
 
@@ -15,6 +16,7 @@ typedef struct renderer {
     bool thinking;
     bool keep_reasoning;
     int effort;
+    const plumb_call_memory *calls; /* may be NULL */
 } renderer;
 
 static void text(renderer *r, const char *literal) {
@@ -115,19 +117,12 @@ static void parameter(renderer *r, const char *key, size_t key_size,
     tag(r, "</", " parameter>");
 }
 
-/* Arguments given as a string are parsed, twice if that gives a string again.  What does not
- * become an object is handed on whole as the one parameter "arguments". */
 static void arguments(renderer *r, const plumb__python_value *given) {
     static const char whole[] = "arguments";
-    plumb__python_json parsed[2] = {{0}, {0}};
-    const plumb__python_value *object = given;
-    for (int i = 0; i < 2 && object && object->kind == PLUMB__PYTHON_STR; i++) {
-        plumb_status status =
-            plumb__python_json_read(object->bytes, object->size, false, whole, &parsed[i], NULL);
-        if (status == PLUMB_ERROR_MEMORY) r->items->text.failed = true;
-        object = status == PLUMB_OK ? parsed[i].root : NULL;
-    }
-    if (!object || object->kind != PLUMB__PYTHON_DICT) {
+    plumb__python_json parsed[2];
+    const plumb__python_value *object =
+        plumb__chat_arguments(given, parsed, &r->items->text.failed);
+    if (!object) {
         parameter(r, whole, sizeof whole - 1, given);
     } else {
         for (const plumb__python_value *m = object->child; m; m = m->next) {
@@ -154,15 +149,28 @@ static void calls(renderer *r, const plumb__python_value *list) {
     tag(r, "</", " calls>");
 }
 
+/* A turn that was remembered stands in the prompt as it was sampled: the client has sent its calls
+ * back, but perhaps not their spelling. */
+static bool remembered(renderer *r, const plumb__chat_message *m, bool reasons) {
+    if (!r->calls || !m->calls) return false;
+    plumb__remembered_turn turn = plumb__call_memory_find(r->calls, m, reasons);
+    r->items->text.failed |= turn.no_memory;
+    if (turn.n_tokens > 0) plumb__chat_ids(r->items, turn.tokens, turn.n_tokens);
+    return turn.n_tokens > 0;
+}
+
 /* The header before has written the <think>. */
 static void assistant_message(renderer *r, const plumb__chat_message *m, int64_t i) {
     bool after_task = i > 0 && m[-1].task;
-    if (r->thinking && !after_task && (r->keep_reasoning || i > r->conversation->last)) {
-        string(r, m->reasoning);
-        control(r, PLUMB__CONTROL_THINK_END);
+    bool reasons = r->thinking && !after_task && (r->keep_reasoning || i > r->conversation->last);
+    if (!remembered(r, m, reasons)) {
+        if (reasons) {
+            string(r, m->reasoning);
+            control(r, PLUMB__CONTROL_THINK_END);
+        }
+        content(r, m->content);
+        if (m->calls) calls(r, m->calls);
     }
-    content(r, m->content);
-    if (m->calls) calls(r, m->calls);
     if (!m->without_eos) control(r, PLUMB__CONTROL_EOS);
 }
 
@@ -231,7 +239,8 @@ plumb_status plumb__chat_render(const char *messages, size_t size,
                   .items = items,
                   .thinking = options->thinking,
                   .keep_reasoning = options->keep_reasoning || conversation.has_tools,
-                  .effort = effort};
+                  .effort = effort,
+                  .calls = options->calls};
     opening(&r);
     for (int64_t i = 0; i < conversation.n_messages; i++) {
         message(&r, i);

@@ -33,9 +33,18 @@ void plumb__chat_control(plumb__chat_items *items, const char *control) {
     if (item) item->control = control;
 }
 
+void plumb__chat_ids(plumb__chat_items *items, const int32_t *ids, int64_t count) {
+    plumb__chat_item *item = add_item(items);
+    if (!item) return;
+    item->ids = ids;
+    item->size = count;
+}
+
+static bool is_text(const plumb__chat_item *item) { return !item->control && !item->ids; }
+
 void plumb__chat_text(plumb__chat_items *items, const char *bytes, size_t size) {
     if (size == 0) return;
-    bool joins = items->count > 0 && !items->list[items->count - 1].control;
+    bool joins = items->count > 0 && is_text(&items->list[items->count - 1]);
     if (!joins && !add_item(items)) return;
     plumb__buffer_append(&items->text, bytes, size);
     plumb__chat_item *item = &items->list[items->count - 1];
@@ -71,9 +80,20 @@ void plumb__chat_items_print(const plumb__chat_items *items, plumb__buffer *out)
         const plumb__chat_item *item = &items->list[i];
         if (item->control)
             plumb__buffer_text(out, item->control);
-        else
+        else if (!item->ids)
             plumb__buffer_append(out, items->text.bytes + item->at, (size_t)item->size);
     }
+}
+
+static plumb_status append_ids(const int32_t *ids, int64_t count, plumb_tokens *tokens,
+                               plumb_error *err) {
+    int64_t total = tokens->count + count;
+    int32_t *grown = plumb__grow(tokens->ids, &tokens->capacity, total, sizeof *grown);
+    if (!grown) return plumb__fail_memory(err, "tokens", (size_t)total * sizeof *grown);
+    tokens->ids = grown;
+    memcpy(grown + tokens->count, ids, (size_t)count * sizeof *ids);
+    tokens->count = total;
+    return PLUMB_OK;
 }
 
 static plumb_status encode_control(const plumb_text *text, const char *control,
@@ -82,11 +102,7 @@ static plumb_status encode_control(const plumb_text *text, const char *control,
     if (id < 0)
         return plumb__fail(err, PLUMB_ERROR_TEXT, NULL, "tokenizer.json added_tokens", -1,
                            "no entry", "the control token %s", control);
-    int32_t *grown = plumb__grow(tokens->ids, &tokens->capacity, tokens->count + 1, sizeof *grown);
-    if (!grown) return plumb__fail_memory(err, "tokens", (size_t)tokens->count * sizeof *grown);
-    tokens->ids = grown;
-    grown[tokens->count++] = id;
-    return PLUMB_OK;
+    return append_ids(&id, 1, tokens, err);
 }
 
 plumb_status plumb__chat_items_encode(const plumb__chat_items *items, const plumb_text *text,
@@ -97,6 +113,8 @@ plumb_status plumb__chat_items_encode(const plumb__chat_items *items, const plum
         const plumb__chat_item *item = &items->list[i];
         if (item->control)
             status = encode_control(text, item->control, tokens, err);
+        else if (item->ids)
+            status = append_ids(item->ids, item->size, tokens, err);
         else
             status = plumb_text_encode(text, items->text.bytes + item->at, (size_t)item->size,
                                        match_added, tokens, err);

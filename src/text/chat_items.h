@@ -1,5 +1,5 @@
-/* A prompt before tokenisation: a list of control tokens and runs of text (spec:
- * tokenizer-and-chat.md section 4.6).
+/* A prompt before tokenisation: a list of control tokens, runs of text, and remembered turns that
+ * are tokens already (spec: tokenizer-and-chat.md section 4.6).
  *
  * Control tokens exist only where the encoder puts them.  What people wrote is text and is never
  * searched for control tokens, so that nobody can type their way into another role. */
@@ -10,8 +10,9 @@
 #include "text/chat_buffer.h"
 
 typedef struct plumb__chat_item {
-    const char *control; /* static text of the control token; NULL: a run of text */
-    int64_t at, size;    /* the run, in plumb__chat_items.text */
+    const char *control; /* static text of the control token */
+    const int32_t *ids;  /* tokens as they were sampled, of the call memory; `size` of them */
+    int64_t at, size;    /* neither: a run of text, in plumb__chat_items.text */
 } plumb__chat_item;
 
 /* Start from {0}; free with plumb__chat_items_free.  Failure is sticky, in text.failed. */
@@ -23,13 +24,15 @@ typedef struct plumb__chat_items {
 
 void plumb__chat_items_free(plumb__chat_items *items);
 void plumb__chat_control(plumb__chat_items *items, const char *control);
+void plumb__chat_ids(plumb__chat_items *items, const int32_t *ids, int64_t count);
 /* Neighbouring texts become one run. */
 void plumb__chat_text(plumb__chat_items *items, const char *bytes, size_t size);
 void plumb__chat_literal(plumb__chat_items *items, const char *text);
 /* Text of the protocol itself, in which <think>, </think> and the DSML mark are control tokens. */
 void plumb__chat_template(plumb__chat_items *items, const char *text);
 
-/* Appends the prompt as one string, as the published encoder writes it. */
+/* Appends the prompt as one string, as the published encoder writes it; ids have no text here and are
+ * left out. */
 void plumb__chat_items_print(const plumb__chat_items *items, plumb__buffer *out);
 /* Appends the ids; on failure `tokens` keeps its earlier length. */
 PLUMB_MUST_CHECK plumb_status plumb__chat_items_encode(const plumb__chat_items *items,

@@ -50,6 +50,19 @@ static plumb_status get(const checker *c, const plumb__python_value *object, con
     return PLUMB_OK;
 }
 
+const plumb__python_value *plumb__chat_arguments(const plumb__python_value *given,
+                                                 plumb__python_json parsed[2], bool *no_memory) {
+    const plumb__python_value *object = given;
+    parsed[0] = parsed[1] = (plumb__python_json){0};
+    for (int i = 0; i < 2 && object && object->kind == PLUMB__PYTHON_STR; i++) {
+        plumb_status status = plumb__python_json_read(object->bytes, object->size, false,
+                                                      "arguments", &parsed[i], NULL);
+        if (status == PLUMB_ERROR_MEMORY) *no_memory = true;
+        object = status == PLUMB_OK ? parsed[i].root : NULL;
+    }
+    return object && object->kind == PLUMB__PYTHON_DICT ? object : NULL;
+}
+
 plumb__chat_block_kind plumb__chat_block_kind_of(const plumb__python_value *block) {
     const plumb__python_value *type = plumb__python_member(block, "type");
     if (plumb__python_str_is(type, "text")) return PLUMB__BLOCK_TEXT;

@@ -61,6 +61,12 @@ PLUMB_MUST_CHECK plumb_status plumb__chat_conversation_read(const char *messages
                                                             plumb_error *err);
 void plumb__chat_conversation_free(plumb__chat_conversation *conversation);
 
+/* Arguments of a call as they are rendered.  Given as a string they are parsed, twice if that gives a
+ * string again.  NULL: what came of it is no object, and is handed on whole as the one parameter
+ * "arguments".  `parsed` owns what the result points at; `no_memory` may be set. */
+const plumb__python_value *plumb__chat_arguments(const plumb__python_value *given,
+                                                 plumb__python_json parsed[2], bool *no_memory);
+
 /* What a block of a content list is, by its "type". */
 plumb__chat_block_kind plumb__chat_block_kind_of(const plumb__python_value *block);
 bool plumb__python_str_is(const plumb__python_value *value, const char *text);

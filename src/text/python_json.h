@@ -64,6 +64,8 @@ const char *plumb__python_kind_name(plumb__python_kind kind); /* in JSON's words
 
 /* Appends what json.dumps(value, ensure_ascii=False) prints. */
 void plumb__python_json_print(const plumb__python_value *value, plumb__buffer *out);
+/* With sort_keys=True, keys by their UTF-8 bytes: equal values print alike. */
+void plumb__python_json_print_sorted(const plumb__python_value *value, plumb__buffer *out);
 /* Appends the inside of a string literal (no quotes).  Bytes that need no escape go through. */
 void plumb__python_json_escape(const char *bytes, size_t size, plumb__buffer *out);
 /* The escape of one byte, or its own spelling; returns its length, at most 6. */

@@ -190,21 +190,50 @@ static void print_string(const char *bytes, size_t size, plumb__buffer *out) {
     plumb__buffer_append(out, "\"", 1);
 }
 
-static void print_items(const plumb__python_value *value, plumb__buffer *out) {
+static int compare_keys(const void *a, const void *b) {
+    const plumb__python_value *x = *(const plumb__python_value *const *)a,
+                              *y = *(const plumb__python_value *const *)b;
+    size_t shorter = x->key_size < y->key_size ? x->key_size : y->key_size;
+    int order = shorter ? memcmp(x->key, y->key, shorter) : 0;
+    return order ? order : (x->key_size > y->key_size) - (x->key_size < y->key_size);
+}
+
+/* The members of a dict in the order of their keys; freed by the caller, NULL without memory. */
+static const plumb__python_value **sort_members(const plumb__python_value *dict) {
+    const plumb__python_value **sorted = malloc((size_t)(dict->count + 1) * sizeof *sorted);
+    if (!sorted) return NULL;
+    size_t n = 0;
+    for (const plumb__python_value *m = dict->child; m; m = m->next) sorted[n++] = m;
+    sorted[n] = NULL;
+    if (n > 1) qsort(sorted, n, sizeof *sorted, compare_keys);
+    return sorted;
+}
+
+static void print_value(const plumb__python_value *value, bool sort_keys, plumb__buffer *out);
+
+static void print_items(const plumb__python_value *value, bool sort_keys, plumb__buffer *out) {
     bool dict = value->kind == PLUMB__PYTHON_DICT;
+    const plumb__python_value **sorted = dict && sort_keys ? sort_members(value) : NULL;
+    if (dict && sort_keys && !sorted) {
+        out->failed = true;
+        return;
+    }
     plumb__buffer_text(out, dict ? "{" : "[");
-    for (const plumb__python_value *item = value->child; item; item = item->next) {
-        if (item != value->child) plumb__buffer_text(out, ", ");
+    const plumb__python_value *item = sorted ? sorted[0] : value->child;
+    for (size_t i = 0; item; i++) {
+        if (i > 0) plumb__buffer_text(out, ", ");
         if (dict) {
             print_string(item->key, item->key_size, out);
             plumb__buffer_text(out, ": ");
         }
-        plumb__python_json_print(item, out);
+        print_value(item, sort_keys, out);
+        item = sorted ? sorted[i + 1] : item->next;
     }
     plumb__buffer_text(out, dict ? "}" : "]");
+    free(sorted);
 }
 
-void plumb__python_json_print(const plumb__python_value *value, plumb__buffer *out) {
+static void print_value(const plumb__python_value *value, bool sort_keys, plumb__buffer *out) {
     switch (value->kind) {
     case PLUMB__PYTHON_NONE: plumb__buffer_text(out, "null"); break;
     case PLUMB__PYTHON_FALSE: plumb__buffer_text(out, "false"); break;
@@ -213,6 +242,14 @@ void plumb__python_json_print(const plumb__python_value *value, plumb__buffer *o
     case PLUMB__PYTHON_FLOAT: print_number(value, out); break;
     case PLUMB__PYTHON_STR: print_string(value->bytes, value->size, out); break;
     case PLUMB__PYTHON_LIST:
-    case PLUMB__PYTHON_DICT: print_items(value, out); break;
+    case PLUMB__PYTHON_DICT: print_items(value, sort_keys, out); break;
     }
+}
+
+void plumb__python_json_print(const plumb__python_value *value, plumb__buffer *out) {
+    print_value(value, false, out);
+}
+
+void plumb__python_json_print_sorted(const plumb__python_value *value, plumb__buffer *out) {
+    print_value(value, true, out);
 }

@@ -14,6 +14,7 @@ PART = "src/convert/part_file.c"
 WHOLE_FILE = "src/base/whole_file.c"
 SNAPSHOT_HEADER = "src/format/snapshot_header.c"
 SNAPSHOT_SESSION = "src/engine/session_snapshot.c"
+CALLS = "src/text/call_memory.c"
 
 
 class Mutation(NamedTuple):
@@ -270,6 +271,28 @@ MUTATIONS = [
         "match_added ? encode_template", "match_added || size > 0 ? encode_template",
         "test_tokenizer test_chat_encode test_chat_tokens",
         "what a person writes never becomes a control token"),
+
+    # ---- Tool calls, remembered ----------------------------------------------------------------
+    one("calls_in_order_of_keys", CALLS, "print_sorted(object ? object : given, &text)",
+        "print(object ? object : given, &text)", "test_call_memory", "JSON objects have no order"),
+    one("calls_without_ids", CALLS, "        escaped(key, id);\n", "", "test_call_memory",
+        "another id is another turn"),
+    one("calls_whatever_was_said", CALLS, "    add_content(key, message->content);",
+        "    add_content(key, NULL);", "test_call_memory", "edited text must not come back unedited"),
+    one("calls_whatever_was_thought", CALLS, "!reasoning_fits(t, message->reasoning)", "false",
+        "test_call_memory", "edited reasoning must not come back unedited"),
+    one("calls_where_reasoning_is_dropped", CALLS, "t->thinking != thinking || ", "",
+        "test_call_memory", "the tokens hold reasoning that this prompt leaves out"),
+    one("calls_forgotten_by_growth", CALLS,
+        "    for (turn *t = memory->oldest; t; t = t->newer) put_into_bucket(memory, t);\n", "",
+        "test_call_memory", "a larger table holds the same turns"),
+    one("calls_without_limit", CALLS,
+        "    while (memory->bytes > memory->most_bytes) drop_oldest(memory);\n", "",
+        "test_call_memory", "a server runs for months"),
+    one("calls_read_unchecked", CALLS,
+        "    plumb_status status = check_tokens(memory, *tokens, n, err);",
+        "    plumb_status status = PLUMB_OK;", "test_call_memory",
+        "a file from elsewhere may hold any number"),
 
     # ---- AVX2: one row against eight ------------------------------------------------------------
     one("avx2_digit_rest_dropped", KERNELS + "matvec_avx2.c",
