@@ -247,6 +247,9 @@ typedef struct plumb_snapshot_extra {
 PLUMB_MUST_CHECK plumb_status plumb_session_save(const plumb_session *session, const char *path,
                                                  const plumb_snapshot_extra *extra, plumb_error *err);
 
+/* How large that file is; -1 without memory. */
+int64_t plumb_session_snapshot_bytes(const plumb_session *session, const plumb_snapshot_extra *extra);
+
 /* An opened file.  Header, tokens, sampling and note are read and checked at once, whatever model they
  * are of; the caches, nearly all of the file, when a session is restored. */
 typedef struct plumb_snapshot plumb_snapshot;

@@ -157,6 +157,23 @@ plumb_status plumb_session_save(const plumb_session *s, const char *path,
     return status;
 }
 
+int64_t plumb_session_snapshot_bytes(const plumb_session *s, const plumb_snapshot_extra *extra) {
+    static const plumb_snapshot_extra nothing = {0};
+    uint8_t sampling = 0; /* only whether there is one matters to the list */
+    section_list list;
+    if (!extra) extra = &nothing;
+    if (!list_create(&list, s->state->config)) return -1;
+    int64_t sampling_bytes = 0;
+    if (extra->sampling)
+        sampling_bytes = PLUMB_SNAPSHOT_SAMPLING_BYTES +
+                         (int64_t)extra->sampling->n_bias * PLUMB_SNAPSHOT_BIAS_BYTES;
+    list_session(&list, s, extra, extra->sampling ? &sampling : NULL, sampling_bytes);
+    int64_t bytes = PLUMB_SNAPSHOT_HEADER_BYTES + list.count * PLUMB_SNAPSHOT_ENTRY_BYTES;
+    for (int64_t i = 0; i < list.count; i++) bytes += list.section[i].bytes;
+    free(list.section);
+    return bytes;
+}
+
 /* ---- Does it fit? ------------------------------------------------------------------------------ */
 
 static plumb_status check_revision(const plumb_snapshot *snapshot, plumb_error *err) {
