@@ -271,6 +271,61 @@ PLUMB_MUST_CHECK plumb_status plumb_snapshot_check(const plumb_snapshot *snapsho
 PLUMB_MUST_CHECK plumb_status plumb_session_restore(plumb_session *session,
                                                     const plumb_snapshot *snapshot, plumb_error *err);
 
+/* ---- Session store ------------------------------------------------------------------ */
+
+/* A folder of snapshots in which the longest beginning of a prompt is found again, by this process or a
+ * later one, within budgets of space and of bytes written (docs/sessions.md).  Several processes may use
+ * one folder.  One call at a time. */
+typedef struct plumb_store plumb_store;
+
+typedef struct plumb_store_options {
+    int64_t size_bytes;  /* of all entries; 0: 20 GB */
+    int64_t daily_bytes; /* written in a day, by UTC; 0: 50 GB */
+    int64_t least_tokens; /* fewer new ones are not worth a write, nor a read; 32 (0) or more */
+    double free_share;   /* of the file system that stays free; 0: 0.05 */
+    int64_t (*now)(void *user); /* seconds since 1970, UTC; NULL: the system's clock */
+    void *now_user;
+    plumb_log_fn log; /* of entries that cannot be used; NULL: silent */
+    void *log_user;
+} plumb_store_options;
+
+/* Makes the folder if it is not there, inside one that is.  The model must outlive the store. */
+PLUMB_MUST_CHECK plumb_status plumb_store_open(const char *folder, plumb_model *model,
+                                               const plumb_store_options *options /* may be NULL */,
+                                               plumb_store **store, plumb_error *err);
+void plumb_store_close(plumb_store *store); /* NULL is fine */
+
+/* Restores into the session, which is of the store's model, the entry that has most of the prompt's
+ * beginning, if it has least_tokens more of it than the session.  *shared (may be NULL): how many tokens
+ * of the prompt the entry begins with; 0: the session was left as it is, which is no error.  The entry
+ * may be longer or end differently: plumb_session_sync takes what is of use. */
+PLUMB_MUST_CHECK plumb_status plumb_store_restore(plumb_store *store, plumb_session *session,
+                                                  const int32_t *tokens, int64_t n_tokens,
+                                                  int64_t *shared, plumb_error *err);
+
+typedef enum plumb_store_decision {
+    PLUMB_STORE_WRITTEN,
+    PLUMB_STORE_FEW_TOKENS,   /* nearly all of it is stored already, or it is short */
+    PLUMB_STORE_TOO_LARGE,    /* larger than the whole store may be */
+    PLUMB_STORE_DAILY_BUDGET, /* it would be passed today */
+    PLUMB_STORE_DISK_FULL     /* the file system has no more than the share that stays free */
+} plumb_store_decision;
+const char *plumb_store_decision_text(plumb_store_decision decision); /* a phrase */
+
+/* Writes what the session holds, with resume points, unless the policy declines, which is no error.
+ * What was superseded goes once the new entry has its name; entries of little value make room. */
+PLUMB_MUST_CHECK plumb_status plumb_store_save(plumb_store *store, const plumb_session *session,
+                                               plumb_store_decision *decision /* may be NULL */,
+                                               plumb_error *err);
+
+typedef struct plumb_store_stats {
+    int64_t entries, bytes;              /* in the folder now, whatever model they are of */
+    int64_t usable;                      /* of them by this model */
+    int64_t written_today, written_ever; /* bytes, by all processes */
+} plumb_store_stats;
+PLUMB_MUST_CHECK plumb_status plumb_store_get_stats(plumb_store *store, plumb_store_stats *stats,
+                                                    plumb_error *err);
+
 /* ---- Text --------------------------------------------------------------------------- */
 
 typedef struct plumb_text plumb_text;

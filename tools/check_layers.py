@@ -16,6 +16,7 @@ BELOW = {
     "model": ["base", "arith", "format", "stream", "text", "backend"],
     "plan": ["base", "arith", "format", "stream", "backend", "model"],
     "engine": ["base", "arith", "format", "stream", "text", "backend", "model"],
+    "store": ["base", "format", "engine"],
     "synth": ["base", "arith", "format"],
     "convert": ["base", "arith", "format", "text", "model"],
     "cli": ["base", "format", "stream", "plan", "synth", "convert"],
@@ -28,6 +29,8 @@ ONLY = {
     ("plan", "model"): ["model/network.h"],
     ("convert", "model"): ["model/engram_hash.h"],
     ("text", "format"): ["format/model_files.h"],
+    ("store", "format"): ["format/snapshot.h"],
+    ("store", "engine"): ["engine/model_digest.h"],
     ("cli", "stream"): ["stream/route_replay.h", "stream/route_trace.h"],
 }
 # Third-party and system headers that belong to few folders.
@@ -35,7 +38,7 @@ OWNERS = {
     "jansson.h": ["format", "text", "synth", "convert", "cli"],
     "pcre2.h": ["text"],
     "utf8proc.h": ["text"],
-    "xxhash.h": ["format", "text", "stream", "engine", "convert", "cli"],
+    "xxhash.h": ["format", "text", "stream", "engine", "store", "convert", "cli"],
     "histedit.h": ["cli"],
     "liburing.h": ["stream"],
     "openssl/evp.h": ["convert"],
