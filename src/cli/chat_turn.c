@@ -5,6 +5,7 @@
 #include "cli/chat_turn.h"
 
 #include "base/alloc.h"
+#include "cli/chat_sessions.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/shown_text.h"
@@ -75,6 +76,7 @@ static plumb_status generate(cli_chat *chat, answer *a, plumb_error *err) {
         status = plumb_chat_parser_create(chat->runtime.text, options.thinking, false, on_event, a,
                                           &a->parser, err);
     if (status == PLUMB_OK) {
+        cli_sessions_recall(chat, &prompt);
         status = cli_generate(&chat->runtime, &prompt, on_token, a, &chat->last, err);
         plumb_chat_parser_finish(a->parser);
     }
@@ -102,6 +104,7 @@ int cli_chat_turn(cli_chat *chat, const char *message, size_t size) {
         cli_print("\n");
         cli_output_flush();
         tell_ending(chat);
+        cli_sessions_keep(chat);
         if (cli_interrupted()) result = CLI_INTERRUPTED;
     }
     plumb_chat_parser_destroy(a.parser);

@@ -12,6 +12,9 @@ typedef struct cli_chat {
     bool terminal, dim;  /* of standard output: thinking is shown on terminals only */
     cli_generation last; /* the latest answer */
     int64_t n_turns;
+    plumb_store *store; /* NULL without --session-dir */
+    plumb_store_decision kept; /* the last one that was news */
+    plumb_logit_bias *loaded_bias; /* what the sampling of a loaded snapshot points at; owned */
 } cli_chat;
 
 /* Streams the answer to standard output and its speed to standard error; reports failures itself.

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "cli/chat_turn.h"
+#include "cli/chat_sessions.h"
 #include "cli/files.h"
 #include "cli/interrupt.h"
 #include "cli/line_input.h"
@@ -158,17 +158,34 @@ static void run_stats(talk *t, const char *argument) {
     cli_complain(options_of(t), "%lld turns, %lld of %lld positions used",
                  (long long)t->chat.n_turns, (long long)plumb_session_length(session),
                  (long long)plumb_session_context(session));
-    if (t->chat.n_turns == 0) return;
+    cli_sessions_tell(&t->chat);
+    if (t->chat.n_turns == 0 || t->chat.last.n_prompt == 0) return;
     char line[160];
     cli_describe_speed(&t->chat.last, line, sizeof line);
     cli_complain(options_of(t), "last turn: %s", line);
 }
 
+static void run_save(talk *t, const char *argument) {
+    if (*argument == '\0')
+        cli_complain(options_of(t), "/save needs the name of a file");
+    else if (cli_chat_save(&t->chat, argument) == CLI_OK)
+        return;
+    t->status = CLI_FAILED;
+}
+
+static void run_load(talk *t, const char *argument) {
+    if (*argument == '\0')
+        cli_complain(options_of(t), "/load needs the name of a file");
+    else if (cli_chat_load(&t->chat, argument) == CLI_OK)
+        return;
+    t->status = CLI_FAILED;
+}
+
 static void run_help(talk *t, const char *argument) {
     (void)t;
     (void)argument;
-    fprintf(stderr, "/help /paste /reset /system TEXT /think LEVEL /seed N /stats /quit; "
-                    "`plumb chat --help` explains them\n");
+    fprintf(stderr, "/help /paste /reset /system TEXT /think LEVEL /seed N /save FILE /load FILE "
+                    "/stats /quit; `plumb chat --help` explains them\n");
 }
 
 static void run_quit(talk *t, const char *argument) {
@@ -181,7 +198,8 @@ static const struct {
     void (*run)(talk *t, const char *argument);
 } commands[] = {{"help", run_help},     {"paste", run_paste}, {"reset", run_reset},
                 {"system", run_system}, {"think", run_think}, {"seed", run_seed},
-                {"stats", run_stats},   {"quit", run_quit}};
+                {"save", run_save},     {"load", run_load},   {"stats", run_stats},
+                {"quit", run_quit}};
 
 /* `line` is what follows the slash. */
 static void run_command(talk *t, char *line) {
@@ -245,8 +263,11 @@ static int answer_once(talk *t) {
 
 int cli_run_chat(const cli_options *options) {
     talk t = {0};
+    if (!cli_sessions_check(options)) return CLI_USAGE;
     int status = cli_runtime_open(options, true, &t.chat.runtime);
     if (status != CLI_OK) return status;
+    status = cli_sessions_open(&t.chat);
+    if (status != CLI_OK) return cli_runtime_close(&t.chat.runtime, status);
     t.chat.terminal = isatty(STDOUT_FILENO);
     t.chat.dim = t.chat.terminal && !options->no_color;
     t.chat.think_level = options->nothink ? 0 : (int)options->think_level;
@@ -260,5 +281,6 @@ int cli_run_chat(const cli_options *options) {
     cli_line_input_close(t.input);
     cli_conversation_destroy(t.chat.conversation);
     free(t.message);
+    cli_sessions_close(&t.chat);
     return cli_runtime_close(&t.chat.runtime, status);
 }

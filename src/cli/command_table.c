@@ -16,7 +16,9 @@ const cli_command cli_commands[] = {
      "  /system TEXT   forget the conversation and start with this system message\n"
      "  /think LEVEL   0 to 100, low, high or max\n"
      "  /seed N        seed of the sampler\n"
-     "  /stats         tokens held, reused and computed, and speed\n"
+     "  /save FILE     write conversation and session; replaces only what /save wrote\n"
+     "  /load FILE     go on from there, by the same model\n"
+     "  /stats         tokens held, reused and computed, speed, and sessions on disk\n"
      "  /quit          leave",
      cli_run_chat},
     {CLI_COMPLETE, "complete", "continue a text", "", 0, 0,

@@ -68,6 +68,8 @@ typedef struct cli_options {
     int64_t n_tokens; /* 0: until the model ends or the context is full */
     int64_t think_level;
     bool nothink;
+    const char *session_dir;
+    int64_t session_dir_size, session_dir_daily;
     double temperature, top_p, min_p;
     int64_t top_k;
     uint64_t seed;

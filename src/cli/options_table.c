@@ -73,6 +73,15 @@ const cli_option cli_option_rows[] = {
              "(100); 0 answers at once"},
     {.name = "nothink", .kind = CLI_FLAG, .field = FIELD(nothink), .excludes = "think-level",
      .commands = CLI_CHAT, .help = "answer at once, as --think-level 0"},
+    {.name = "session-dir", .value = "DIR", .kind = CLI_PATH, .field = FIELD(session_dir),
+     .commands = CLI_CHAT,
+     .help = "keep sessions in DIR, so that later runs need not read the same beginning again"},
+    {.name = "session-dir-size", .value = "NGB", .kind = CLI_BYTES,
+     .field = FIELD(session_dir_size), .preset = "20GB", .commands = CLI_CHAT,
+     .help = "most bytes of sessions in DIR; those of least use give way"},
+    {.name = "session-dir-daily", .value = "NGB", .kind = CLI_BYTES,
+     .field = FIELD(session_dir_daily), .preset = "50GB", .commands = CLI_CHAT,
+     .help = "most bytes written to DIR in a day, for the sake of the drive"},
 
     /* how to choose tokens */
     {.name = "temp", .value = "T", .kind = CLI_NUMBER, .field = FIELD(temperature), .least = 0,

@@ -345,6 +345,15 @@ MUTATIONS = [
         "        if (is_part(dirfd(dir), e->d_name)) (void)unlinkat(dirfd(dir), e->d_name, 0);\n",
         "        if (is_part(dirfd(dir), e->d_name)) continue;\n", "store_test",
         "killed writers would fill the disk"),
+    one("saved_over_somebodys_file", "src/cli/chat_sessions.c",
+        "if (status == PLUMB_OK && memcmp(head, PLUMB_SNAPSHOT_MAGIC, MAGIC) != 0)",
+        "if (false)", "cli_sessions", "/save with a mistyped name"),
+    one("loaded_before_it_is_checked", "src/cli/chat_note.c",
+        "    if (format == NULL || strcmp(format, format_name) != 0)", "    if (false)",
+        "cli_chat_note_test", "another program's note is no conversation"),
+    one("loaded_without_its_sampler", "src/cli/chat_sessions.c",
+        "    chat->runtime.sampling = sampling;\n", "", "cli_sessions",
+        "the same answers follow as would have"),
 
     # ---- AVX2: one row against eight ------------------------------------------------------------
     one("avx2_digit_rest_dropped", KERNELS + "matvec_avx2.c",
