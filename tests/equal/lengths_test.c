@@ -3,7 +3,7 @@
  * by token, whatever the chunk.
  *
  * tiny with its context made longer goes to 16,385 positions; the numbers are those that real sessions meet. */
-#include "engine/engine.h"
+#include "equal/session_states.h"
 #include "equal/specimen_copy.h"
 
 #include <stdlib.h>
@@ -59,29 +59,6 @@ static void close_subject(subject *s) {
     free(s->tokens);
 }
 
-/* ---- States ------------------------------------------------------------------------------------- */
-
-static void check_bytes(const void *a, const void *b, int64_t bytes, const char *what, const char *how) {
-    T_CHECK(!memcmp(a, b, (size_t)bytes), "%s: %s", how, what);
-}
-
-static void check_states(const plumb_state *a, const plumb_state *b, const char *how) {
-    const plumb_model_config *c = a->config;
-    T_CHECK(a->length == b->length, "%s: length %" PRId64, how, b->length);
-    for (int64_t l = 0; l < c->layers; l++) {
-        const plumb_layer_state *x = &a->layer[l], *y = &b->layer[l];
-        int64_t in_ring = a->length < c->window ? a->length : c->window;
-        check_bytes(x->ring, y->ring, in_ring * plumb__window_row_bytes(c->head_dim), "ring", how);
-        if (!c->is_kv_source[l]) continue;
-        int64_t rows = a->length / c->ratio[l];
-        check_bytes(x->compressed, y->compressed, rows * plumb__compressed_row_bytes(c->head_dim),
-                    "compressed keys", how);
-        check_bytes(x->index_keys, y->index_keys, rows * plumb__index_row_bytes(c->index_dim),
-                    "index keys", how);
-        if (x->carry) check_bytes(x->carry, y->carry, 2 * c->head_dim * 4, "carry", how);
-    }
-}
-
 /* ---- Lengths ------------------------------------------------------------------------------------ */
 
 static const float *eval(const subject *s, plumb_session *session, int64_t end) {
@@ -99,8 +76,9 @@ static void check_chunk(const subject *s, const plumb_session *by_token, const f
     int64_t length = plumb_session_length(by_token);
     snprintf(how, sizeof how, "length %" PRId64 ", chunk %" PRId64, length, chunk);
     plumb_session *session = specimen_session(s->model, chunk);
-    check_bytes(last, eval(s, session, length), s->specimen.vocab * 4, "logits", how);
-    check_states(by_token->state, session->state, how);
+    T_CHECK(!memcmp(last, eval(s, session, length), (size_t)s->specimen.vocab * sizeof *last),
+            "%s: logits", how);
+    CHECK_STATES(by_token, session, how);
     plumb_session_destroy(session);
 }
 

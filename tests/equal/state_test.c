@@ -5,55 +5,11 @@
  * Lengths around multiples of the chunk, of the window and of the compression ratio are where rings
  * wrap, pairs stay open and rows change hands. */
 #include "engine/engine.h"
-#include "equal/specimen.h"
+#include "equal/session_states.h"
 
 #include <stdlib.h>
 
 #include "t.h"
-
-/* Compares `rows` rows of a cache; says which differs. */
-static void check_cache(const uint8_t *a, const uint8_t *b, int64_t rows, int64_t row_bytes,
-                        const char *what, int64_t layer, const char *how) {
-    int64_t at = -1;
-    for (int64_t r = rows - 1; r >= 0; r--)
-        if (memcmp(a + r * row_bytes, b + r * row_bytes, (size_t)row_bytes) != 0) at = r;
-    T_CHECK(at < 0, "%s: %s row %" PRId64 " of %" PRId64 " of layer %" PRId64, how, what, at, rows,
-            layer);
-}
-
-/* Every byte of the state that has a meaning at its length.  Slot length mod window of a ring, whose
- * position the next one no longer sees, has none in y when it went back by a step. */
-static void check_sessions(const plumb_session *x_session, const plumb_session *y_session,
-                           const char *how) {
-    const plumb_state *a = x_session->state, *b = y_session->state;
-    const plumb_model_config *c = a->config;
-    int64_t row_bytes = plumb__window_row_bytes(c->head_dim);
-    int64_t overwritten = y_session->stepped_back ? a->length % c->window : -1;
-    T_CHECK(a->length == b->length, "%s: lengths %" PRId64 " and %" PRId64, how, a->length,
-            b->length);
-    if (a->length != b->length) return;
-    int64_t length = a->length, in_ring = length < c->window ? length : c->window;
-    for (int64_t l = 0; l < c->layers; l++) {
-        const plumb_layer_state *x = &a->layer[l], *y = &b->layer[l];
-        for (int64_t r = 0; r < in_ring; r++)
-            if (r != overwritten)
-                check_cache(x->ring + r * row_bytes, y->ring + r * row_bytes, 1, row_bytes, "ring", l,
-                            how);
-        T_CHECK(!x->carry == !y->carry && !x->compressed == !y->compressed, "%s: layer %" PRId64,
-                how, l);
-        if (x->compressed) {
-            int64_t rows = length / c->ratio[l];
-            check_cache(x->compressed, y->compressed, rows,
-                        plumb__compressed_row_bytes(c->head_dim), "compressed", l, how);
-            check_cache(x->index_keys, y->index_keys, rows, plumb__index_row_bytes(c->index_dim),
-                        "index key", l, how);
-        }
-        /* Of a complete pair the carry is for one step back, which cannot be made twice. */
-        if (x->carry && (length % 2 || (length > 0 && overwritten < 0)))
-            check_cache((const uint8_t *)x->carry, (const uint8_t *)y->carry, 2, c->head_dim * 4,
-                        "carry", l, how);
-    }
-}
 
 /* Rings and caches that are all zeros would be equal for no merit. */
 static void check_alive(const plumb_state *state) {
@@ -84,7 +40,7 @@ static void check_length(const specimen *s, plumb_session *by_token, const float
     snprintf(how, sizeof how, "%s, length %" PRId64 ", chunk %" PRId64, s->name, length, chunk);
     const float *logits = evaluate(s, session, length);
     T_CHECK(!memcmp(logits, last, (size_t)s->vocab * sizeof *logits), "%s: logits", how);
-    check_sessions(by_token, session, how);
+    CHECK_STATES(by_token, session, how);
 }
 
 static void check_fresh(const specimen *s, plumb_model *model, plumb_session *by_token,
@@ -158,7 +114,7 @@ static void after_rewind(void) {
         evaluate(&s, fresh, lengths[i]);
         char how[64];
         snprintf(how, sizeof how, "rewind to %" PRId64, lengths[i]);
-        check_sessions(fresh, session, how);
+        CHECK_STATES(fresh, session, how);
         plumb_session_destroy(fresh);
     }
     plumb_session_destroy(session);
@@ -184,14 +140,14 @@ static void rows_left_out(void) {
     specimen_advance(&s, all, s.count, full);
     T_CHECK(!memcmp(last, full + (s.count - 1) * s.vocab, (size_t)s.vocab * sizeof *last), "%s",
             "last row");
-    check_sessions(few, all, "rows left out");
+    CHECK_STATES(few, all, "rows left out");
     for (int64_t i = 0; i < DECODED; i++) {
         const float *a = NULL, *b = NULL;
         specimen_must(plumb_session_eval(few, s.tokens + i, 1, &a, &err), &err, "eval");
         specimen_must(plumb_session_eval(all, s.tokens + i, 1, &b, &err), &err, "eval");
         T_CHECK(!memcmp(a, b, (size_t)s.vocab * sizeof *a), "decoded row %" PRId64, i);
     }
-    check_sessions(few, all, "64 rows later");
+    CHECK_STATES(few, all, "64 rows later");
     free(full);
     plumb_session_destroy(few);
     plumb_session_destroy(all);

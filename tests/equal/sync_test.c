@@ -4,7 +4,7 @@
  * row that goes through a layer.  Expected costs follow from the windows alone and are worked out here
  * a second time (docs/model.md section 7). */
 #include "engine/resume.h"
-#include "equal/specimen.h"
+#include "equal/session_states.h"
 
 #include <stdlib.h>
 
@@ -84,21 +84,6 @@ static plumb_sync_report sync_to(plumb_session *session, const int32_t *tokens, 
     return report;
 }
 
-/* Compressed keys that no query happened to select would be wrong unnoticed. */
-static void check_caches(const subject *s, const plumb_state *a, const plumb_state *b, const char *how,
-                         int64_t value) {
-    const plumb_model_config *c = config_of(s);
-    for (int64_t l = 0; l < c->layers; l++) {
-        if (!c->is_kv_source[l]) continue;
-        int64_t rows = a->length / c->ratio[l];
-        T_CHECK(!memcmp(a->layer[l].compressed, b->layer[l].compressed,
-                        (size_t)(rows * plumb__compressed_row_bytes(c->head_dim))) &&
-                    !memcmp(a->layer[l].index_keys, b->layer[l].index_keys,
-                            (size_t)(rows * plumb__index_row_bytes(c->index_dim))),
-                "%s %" PRId64 ": caches of layer %" PRId64, how, value, l);
-    }
-}
-
 /* The live session's logits, and those of a few more tokens, against a fresh session's. */
 static void check_fresh(const subject *s, const int32_t *tokens, int64_t n, const float *logits,
                         const char *how, int64_t value) {
@@ -116,7 +101,8 @@ static void check_fresh(const subject *s, const int32_t *tokens, int64_t n, cons
     decode(s, s->live, logits, MORE, b, later);
     T_CHECK(!memcmp(a, b, sizeof a) && !memcmp(kept, later, MORE * row),
             "%s %" PRId64 ": tokens after %" PRId64, how, value, n);
-    check_caches(s, fresh->state, s->live->state, how, value);
+    /* Compressed keys that no query happened to select would be wrong unnoticed. */
+    CHECK_STATES(fresh, s->live, how);
     plumb_session_destroy(fresh);
     free(kept);
 }
