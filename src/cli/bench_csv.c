@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 const char cli_bench_header[] =
     "ctx_tokens,prefill_tokens,prefill_tps,gen_tokens,gen_tps,gen_first_ms,gen_steady_tokens,"
@@ -39,16 +40,25 @@ static plumb_status put_line(cli_bench_csv *csv, const char *line, plumb_error *
         if (cli_output_flush()) return PLUMB_OK;
         return plumb__fail(err, PLUMB_ERROR_IO, "standard output", NULL, -1, NULL, NULL);
     }
-    if (fprintf(csv->file.stream, "%s\n", line) > 0 && fflush(csv->file.stream) == 0)
+    int written = fprintf(csv->file.stream, "%s\n", line);
+    if (written > 0) {
+        csv->bytes += written;
         return PLUMB_OK;
-    return plumb__fail(err, PLUMB_ERROR_IO, csv->path, NULL, -1, strerror(errno),
-                       "a file that takes every byte");
+    }
+    plumb_status status = plumb__fail(err, PLUMB_ERROR_IO, csv->path, NULL, -1, strerror(errno),
+                                      "a file that takes every byte");
+    /* Half a line may be there, with numbers cut in two; the lines before it are worth keeping. */
+    if (ftruncate(fileno(csv->file.stream), csv->bytes) != 0) csv->rows = 0;
+    return status;
 }
 
 plumb_status cli_bench_csv_open(cli_bench_csv *csv, const char *path, plumb_error *err) {
     *csv = (cli_bench_csv){.path = path};
     plumb_status status = path != NULL ? cli_new_file_open(path, &csv->file, err) : PLUMB_OK;
-    return status == PLUMB_OK ? put_line(csv, cli_bench_header, err) : status;
+    if (status != PLUMB_OK) return status;
+    /* A row is in the file once it was printed, or is known not to be: nothing waits in between. */
+    if (path != NULL) setvbuf(csv->file.stream, NULL, _IONBF, 0);
+    return put_line(csv, cli_bench_header, err);
 }
 
 plumb_status cli_bench_csv_add(cli_bench_csv *csv, const cli_bench_row *row, plumb_error *err) {

@@ -23,6 +23,7 @@ typedef struct cli_bench_csv {
     const char *path; /* NULL: standard output */
     cli_new_file file;
     int64_t rows;
+    int64_t bytes; /* of whole lines in the file */
 } cli_bench_csv;
 
 /* Writes the header.  `path` is kept. */
