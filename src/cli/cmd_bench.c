@@ -69,11 +69,18 @@ static int64_t choose_context(const cli_options *options, const plumb_model_info
     return context < most ? context : most;
 }
 
-static plumb_status refuse_start(const cli_options *options, const char *what, int64_t found,
-                                 const char *beside, plumb_error *err) {
-    return plumb__fail(err, PLUMB_ERROR_CONTEXT, NULL, what, -1,
+/* `file` may be NULL. */
+static plumb_status refuse_start(const cli_options *options, const char *file, const char *what,
+                                 int64_t found, const char *beside, plumb_error *err) {
+    return plumb__fail(err, PLUMB_ERROR_CONTEXT, file, what, -1,
                        plumb__format("%lld", (long long)found).s, "at least --ctx-start %lld%s",
                        (long long)options->ctx_start, beside);
+}
+
+/* NULL: made-up tokens. */
+static const char *name_of_tokens(const cli_options *options) {
+    const char *path = options->prompt_file != NULL ? options->prompt_file : options->tokens_file;
+    return path != NULL ? cli_input_name(path) : NULL;
 }
 
 /* Cuts the walk to what there is, and says so. */
@@ -89,10 +96,10 @@ static plumb_status plan_walk(run *r, plumb_error *err) {
                               .from_sequence = options->teacher_forced};
     int64_t end = cli_walk_tokens_end(&r->room);
     if (end < options->ctx_start)
-        return refuse_start(options, "tokens of the prompt", r->tokens.count,
+        return refuse_start(options, name_of_tokens(options), "tokens", r->tokens.count,
                             options->teacher_forced ? " and --gen-tokens more" : "", err);
     if (r->room.context < options->ctx_start)
-        return refuse_start(options, "context", r->room.context, "", err);
+        return refuse_start(options, NULL, "context", r->room.context, "", err);
     const char *cause = "the tokens end";
     if (r->room.context < end) {
         end = r->room.context;

@@ -12,6 +12,7 @@
 static plumb_status encode(const cli_options *options, const plumb_text *text, const char *bytes,
                            size_t size, plumb_tokens *tokens, plumb_error *err) {
     plumb_status status = plumb_text_encode(text, bytes, size, options->added, tokens, err);
+    status = cli_name_input(status, options->text_file, err);
     if (status != PLUMB_OK) return status;
     if (options->count) {
         cli_print("%lld\n", (long long)tokens->count);

@@ -56,6 +56,12 @@ const char *cli_input_name(const char *path) {
     return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
+plumb_status cli_name_input(plumb_status status, const char *path, plumb_error *err) {
+    if (status == PLUMB_ERROR_TEXT && path != NULL && err != NULL && err->file[0] == '\0')
+        snprintf(err->file, sizeof err->file, "%s", cli_input_name(path));
+    return status;
+}
+
 /* A FIFO that nobody writes yet would hold open() where a signal that came just before is not seen.
  * Elsewhere than on Linux such a FIFO, opened without blocking, reads as one at its end. */
 #ifdef __linux__

@@ -16,6 +16,11 @@ PLUMB_MUST_CHECK plumb_status cli_read_file(const char *path, char **bytes, size
 /* What errors call the file: its path, or "standard input". */
 const char *cli_input_name(const char *path);
 
+/* Texts have no names where they are checked: a fault found in what was read of a file gets its name.
+ * `path` may be NULL: the text was no file's. */
+PLUMB_MUST_CHECK plumb_status cli_name_input(plumb_status status, const char *path,
+                                             plumb_error *err);
+
 /* Token ids written in decimal, separated by white space; each must be in 0..vocab_size-1.
  * text[size] must be NUL; `source` names the text in errors.  Appends to `tokens`. */
 PLUMB_MUST_CHECK plumb_status cli_parse_ids(const char *text, size_t size, const char *source,

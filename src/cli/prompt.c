@@ -22,6 +22,7 @@ plumb_status cli_read_prompt(const cli_runtime *runtime, plumb_tokens *tokens, p
     tokens->ids[0] = (int32_t)runtime->info.bos_id;
     status = plumb_text_encode(runtime->text, bytes != NULL ? bytes : options->prompt, size, false,
                                tokens, err);
+    status = cli_name_input(status, options->prompt == NULL ? options->prompt_file : NULL, err);
     free(bytes);
     return status;
 }
