@@ -67,6 +67,8 @@ int cli_bench_show(const cli_options *options) {
     }
     plumb_error err;
     plumb_status status = cli_new_file_check(options->plot, &err);
+    for (int i = 0; i < options->n_arguments && status == PLUMB_OK; i++)
+        status = cli_new_file_check_input(options->plot, options->arguments[i], &err);
     if (status == PLUMB_OK)
         status = show(options->arguments, options->n_arguments, options->plot, &err);
     return status == PLUMB_OK ? CLI_OK : cli_report(options, &err);

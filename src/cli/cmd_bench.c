@@ -10,6 +10,7 @@
 #include "cli/bench_walk.h"
 #include "cli/output.h"
 
+#include <string.h>
 #include <unistd.h>
 
 typedef struct run {
@@ -37,6 +38,24 @@ static bool check_vs(const cli_options *options) {
     return true;
 }
 
+static plumb_status check_files(const cli_options *options, plumb_error *err) {
+    const char *csv = options->csv, *dump = options->decode_logits_dump;
+    const char *outputs[] = {csv, dump};
+    plumb_status status = PLUMB_OK;
+    for (int i = 0; i < 2 && status == PLUMB_OK; i++) {
+        if (outputs[i] == NULL) continue;
+        status = cli_new_file_check(outputs[i], err);
+        if (status == PLUMB_OK)
+            status = cli_new_file_check_input(outputs[i], options->prompt_file, err);
+        if (status == PLUMB_OK)
+            status = cli_new_file_check_input(outputs[i], options->tokens_file, err);
+    }
+    if (status == PLUMB_OK && csv != NULL && dump != NULL && strcmp(csv, dump) == 0)
+        status = plumb__fail(err, PLUMB_ERROR_ARGUMENT, csv, NULL, -1, "two files of that name",
+                             "a name for each");
+    return status;
+}
+
 /* What cannot be meant, told before the model is opened. */
 static int check(const cli_options *options) {
     if (options->n_arguments > 0) {
@@ -51,11 +70,7 @@ static int check(const cli_options *options) {
         return CLI_USAGE;
     }
     plumb_error err = {0};
-    const char *files[] = {options->csv, options->decode_logits_dump};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-        if (files[i] != NULL && cli_new_file_check(files[i], &err) != PLUMB_OK)
-            return cli_report(options, &err);
-    return CLI_OK;
+    return check_files(options, &err) == PLUMB_OK ? CLI_OK : cli_report(options, &err);
 }
 
 /* Positions of the session.  A command line that was written for a larger model runs as far as this

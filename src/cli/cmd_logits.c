@@ -82,7 +82,9 @@ int cli_run_logits(const cli_options *options) {
         return CLI_USAGE;
     }
     plumb_error err = {0};
-    if (cli_new_file_check(options->out, &err) != PLUMB_OK) return cli_report(options, &err);
+    if (cli_new_file_check(options->out, &err) != PLUMB_OK ||
+        cli_new_file_check_input(options->out, options->tokens_file, &err) != PLUMB_OK)
+        return cli_report(options, &err);
     cli_runtime runtime;
     int status = cli_runtime_open(options, false, &runtime);
     if (status != CLI_OK) return status;

@@ -140,6 +140,15 @@ plumb_status cli_new_file_check(const char *path, plumb_error *err) {
     return status;
 }
 
+plumb_status cli_new_file_check_input(const char *path, const char *input, plumb_error *err) {
+    struct stat old, read;
+    if (input == NULL || stat(path, &old) != 0) return PLUMB_OK;
+    int missing = strcmp(input, "-") == 0 ? fstat(STDIN_FILENO, &read) : stat(input, &read);
+    if (missing != 0 || old.st_dev != read.st_dev || old.st_ino != read.st_ino) return PLUMB_OK;
+    return plumb__fail(err, PLUMB_ERROR_IO, path, NULL, -1, "a file that is read",
+                       "a new file or one to replace");
+}
+
 plumb_status cli_new_file_open(const char *path, cli_new_file *file, plumb_error *err) {
     *file = (cli_new_file){0};
     plumb_status status = resolve(path, &file->path, err);

@@ -37,7 +37,11 @@ typedef struct cli_new_file {
  * exists and is not a regular file: the final rename would replace a device.  The file that standard
  * output goes to: what is printed would be lost with it. */
 PLUMB_MUST_CHECK plumb_status cli_new_file_check(const char *path, plumb_error *err);
-/* Checks the same.  A symbolic link is followed, so that it stays and its file is replaced. */
+/* Refuses an output that is also read: it would be replaced by what is made of it.  `input` may be "-"
+ * for standard input, or NULL for none. */
+PLUMB_MUST_CHECK plumb_status cli_new_file_check_input(const char *path, const char *input,
+                                                       plumb_error *err);
+/* Checks what cli_new_file_check does.  A symbolic link is followed, so that it stays and its file is replaced. */
 PLUMB_MUST_CHECK plumb_status cli_new_file_open(const char *path, cli_new_file *file,
                                                 plumb_error *err);
 /* Makes the file appear under its name; on failure nothing is left behind. */

@@ -78,7 +78,12 @@ plumb_status cli_streaming_prepare(const cli_options *options, const char *model
     if (options->trace_routes == NULL) return PLUMB_OK;
     model_options->routes = on_routes;
     model_options->routes_user = s;
-    return cli_new_file_check(options->trace_routes, err);
+    plumb_status status = cli_new_file_check(options->trace_routes, err);
+    if (status == PLUMB_OK)
+        status = cli_new_file_check_input(options->trace_routes, options->prompt_file, err);
+    if (status == PLUMB_OK)
+        status = cli_new_file_check_input(options->trace_routes, options->tokens_file, err);
+    return status;
 }
 
 plumb_status cli_streaming_begin(cli_streaming *s, plumb_model *model, plumb_error *err) {
