@@ -15,7 +15,7 @@ typedef struct cli_bench_side {
 typedef struct cli_bench_bits {
     bool differ;
     int64_t rows;     /* compared with those of the first run */
-    char words[256];  /* where they begin to differ */
+    char words[256];  /* where they begin to differ, or what lengths they have */
 } cli_bench_bits;
 
 typedef struct cli_bench_pairs {

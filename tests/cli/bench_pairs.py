@@ -128,6 +128,10 @@ def test_bits(fake):
     status, out, _ = fake.run("5", "write(5, logits=(1, 2))", runs=4)
     check([line for line in out if "differs" in line] ==
           ["run 2 differs: 2 rows and 1 rows", "run 3 differs: 2 rows and 1 rows"], out)
+    for a, b, words in (((1, 2), (), "8 bytes and 0 bytes"), ((), (1, 2), "0 bytes and 8 bytes")):
+        status, out, _ = fake.run(f"write(5, logits={a})", f"write(5, logits={b})", runs=4)
+        check([line for line in out if "differs" in line] ==
+              [f"run 2 differs: {words}", f"run 3 differs: {words}"], out)
     status, out, _ = fake.run("write(5, logits=())", "write(5, logits=())", runs=4)
     check(status == 0 and not [line for line in out if "differs" in line], out)
 
@@ -151,6 +155,8 @@ FAULTS = [
     ("5", "write(5, (1024, 4096))", "AB", "run 2 (B): its --csv: contexts: found 1024, expected the 2 of run 1 (A)"),
     ("5", "write(5, logits=(1, float('nan')))", "AB",
      "run 2 (B): its --decode-logits-dump: row 0, token 1 (byte 4): found NaN (0x7fc00000), expected finite numbers"),
+    ("write(5, logits=(1, float('nan')))", "5", "AB",
+     "run 1 (A): its --decode-logits-dump: row 0, token 1 (byte 4): found NaN (0x7fc00000), expected finite numbers"),
     ("5", "write(5, logits=(1, 2, 3))", "AB",
      "run 2 (B): its --decode-logits-dump: found 12 bytes, expected rows of 2 float32, 8 bytes each"),
 ]
