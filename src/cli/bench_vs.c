@@ -30,7 +30,9 @@ typedef struct sides {
 
 static plumb_status make_sides(const cli_options *options, sides *s, plumb_error *err) {
     static const char given[] = " \"$@\""; /* the shell puts the words in, whatever is in them */
-    size_t size = strlen(options->vs) + sizeof given;
+    size_t length = strlen(options->vs);
+    while (length > 0 && options->vs[length - 1] == '\n') length--; /* ends a command line, too early */
+    size_t size = length + sizeof given;
     if (!cli_executable_path(s->program, sizeof s->program))
         return plumb__fail(err, PLUMB_ERROR_UNSUPPORTED, NULL, "this program", -1, "no path",
                            "one to run it by");
@@ -39,7 +41,8 @@ static plumb_status make_sides(const cli_options *options, sides *s, plumb_error
     if (s->a_rest == NULL || s->line == NULL)
         return plumb__fail_memory(err, "command lines", size);
     cli_options_without(options, own_options, s->a_rest);
-    snprintf(s->line, size, "%s%s", options->vs, given);
+    memcpy(s->line, options->vs, length);
+    memcpy(s->line + length, given, sizeof given);
     s->a[0] = s->program;
     s->a[1] = options->command->name;
     s->b[0] = "/bin/sh";
@@ -80,31 +83,40 @@ static double side_speed(const cli_bench_pairs *p, bool is_a, double context, bo
     return cli_bench_median(room, n);
 }
 
-/* `room` holds a number for every run.  True if A is slower. */
-static bool print_verdict(const cli_options *options, const cli_bench_pairs *p, double context,
-                          bool decode, double *room) {
-    if (!cli_bench_pairs_ratios(p, context, decode, room)) return false;
-    cli_bench_verdict v = cli_bench_judge(room, p->n_runs / 2, options->vs_threshold / 100);
+typedef struct verdicts {
+    int compared, slower;
+} verdicts;
+
+/* `room` holds a number for every run. */
+static void print_verdict(const cli_options *options, const cli_bench_pairs *p, double context,
+                          bool decode, double *room, verdicts *all) {
     double a = side_speed(p, true, context, decode, room);
     double b = side_speed(p, false, context, decode, room);
-    cli_print("%10.10g  %-8s%12.3f%12.3f%10.4f%10.4f%10.4f%7d  %s\n", context,
-              decode ? "decode" : "prefill", a, b, v.median, v.least, v.most, v.pairs,
+    bool both = cli_bench_pairs_ratios(p, context, decode, room);
+    if (!both && a == 0 && b == 0) return;
+    cli_print("%10.10g  %-8s%12.3f%12.3f", context, decode ? "decode" : "prefill", a, b);
+    if (!both) {
+        cli_print("  not measured by both\n");
+        return;
+    }
+    cli_bench_verdict v = cli_bench_judge(room, p->n_runs / 2, options->vs_threshold / 100);
+    cli_print("%10.4f%10.4f%10.4f%7d  %s\n", v.median, v.least, v.most, v.pairs,
               cli_bench_outcome_words(v.outcome));
-    return v.outcome == CLI_BENCH_SLOWER;
+    all->compared++;
+    all->slower += v.outcome == CLI_BENCH_SLOWER;
 }
 
-/* How often A was slower, or -1 without memory. */
-static int print_verdicts(const cli_options *options, const cli_bench_pairs *p) {
+/* False without memory. */
+static bool print_verdicts(const cli_options *options, const cli_bench_pairs *p, verdicts *all) {
     double *room = calloc((size_t)p->n_runs, sizeof *room);
-    if (room == NULL) return -1;
+    if (room == NULL) return false;
     cli_print("%10s  %-8s%12s%12s%10s%10s%10s%7s  %s\n", "context", "", "A tokens/s", "B tokens/s",
               "A/B", "least", "most", "pairs", "verdict");
-    int slower = 0;
     for (double context = -1; cli_bench_next_context(&p->tables[0], &context);)
         for (int decode = 0; decode < 2; decode++)
-            slower += print_verdict(options, p, context, decode != 0, room);
+            print_verdict(options, p, context, decode != 0, room, all);
     free(room);
-    return slower;
+    return true;
 }
 
 /* How many runs had other bits than the first. */
@@ -112,7 +124,7 @@ static int print_bits(const cli_bench_pairs *p) {
     int differing = 0;
     for (int run = 1; run < p->n_runs; run++) {
         if (!p->bits[run].differ) continue;
-        cli_print("bits: run 1 (A) and run %d (%c) differ, first at %s\n", run + 1,
+        cli_print("bits: run 1 (A) and run %d (%c) differ: %s\n", run + 1,
                   cli_bench_run_is_a(run) ? 'A' : 'B', p->bits[run].words);
         differing++;
     }
@@ -125,18 +137,21 @@ static int print_bits(const cli_bench_pairs *p) {
 }
 
 static int print_report(const cli_options *options, const cli_bench_pairs *p) {
-    int slower = print_verdicts(options, p);
-    if (slower < 0) {
+    verdicts all = {0};
+    if (!print_verdicts(options, p, &all)) {
         cli_complain(options, "no memory for the report");
         return CLI_FAILED;
     }
     int differing = print_bits(p);
-    if (slower > 0)
+    if (all.compared == 0)
+        cli_print("result: none, since no speed was measured by both\n");
+    else if (all.slower > 0)
         cli_print("result: a regression of more than %g %%, %d times\n", options->vs_threshold,
-                  slower);
+                  all.slower);
     else
         cli_print("result: no regression of more than %g %%\n", options->vs_threshold);
-    return slower > 0 || (differing > 0 && !options->vs_bits_may_differ) ? CLI_FAILED : CLI_OK;
+    bool bits_fail = differing > 0 && !options->vs_bits_may_differ;
+    return all.compared == 0 || all.slower > 0 || bits_fail ? CLI_FAILED : CLI_OK;
 }
 
 int cli_bench_vs(const cli_options *options) {

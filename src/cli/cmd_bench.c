@@ -31,8 +31,15 @@ static bool check_vs(const cli_options *options) {
         cli_complain(options, "--%s is for --vs", for_vs[i]);
         return false;
     }
-    if (options->vs != NULL && *options->vs == '\0') {
-        cli_complain(options, "--vs: found '', expected a command line");
+    if (options->vs == NULL) return true;
+    if (options->vs[strspn(options->vs, " \t\n")] == '\0') {
+        cli_complain(options, "--vs: found '%s', expected a command line", options->vs);
+        return false;
+    }
+    const char *inputs[] = {options->prompt_file, options->tokens_file};
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+        if (inputs[i] == NULL || strcmp(inputs[i], "-") != 0) continue;
+        cli_complain(options, "--vs reads the prompt in every run: expected a file, found -");
         return false;
     }
     return true;

@@ -224,7 +224,7 @@ const cli_option cli_option_rows[] = {
      .help = "draw the CSV files that follow as a picture, written whole or not at all, and in the "
              "terminal"},
     {.name = "vs", .value = "COMMAND", .kind = CLI_TEXT, .field = FIELD(vs),
-     .excludes = "csv decode-logits-dump", .commands = CLI_BENCH,
+     .excludes = "csv decode-logits-dump decode-logits-hash", .commands = CLI_BENCH,
      .help = "run this command line and COMMAND in turns, and compare"},
     {.name = "vs-rounds", .value = "N", .kind = CLI_INTEGER, .field = FIELD(vs_rounds), .low = 1,
      .high = 1000, .preset = "2", .commands = CLI_BENCH,
