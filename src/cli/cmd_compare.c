@@ -3,11 +3,11 @@
 
 #include "base/clean_text.h"
 #include "cli/comparison.h"
+#include "cli/json_report.h"
 #include "cli/model_lookup.h"
 #include "cli/output.h"
 #include "format/checkpoint.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,13 +73,6 @@ static void print_report(const cli_comparison *c) {
 
 /* ---- For programs --------------------------------------------------------------------------- */
 
-/* A path need not be UTF-8; JSON must be. */
-static json_t *name_json(const char *name) {
-    char clean[3 * CLI_PATH_SIZE];
-    plumb__clean_text(name, "\xEF\xBF\xBD", true, clean, sizeof clean);
-    return json_string(clean);
-}
-
 static json_t *number_json(float value) {
     uint32_t bits;
     char words[16];
@@ -91,7 +84,7 @@ static json_t *number_json(float value) {
 static json_t *first_json(const cli_comparison *c) {
     const cli_first_difference *f = &c->total.first;
     if (c->total.differing == 0) return json_null();
-    return json_pack("{s:o, s:I, s:I, s:o, s:o}", "file", name_json(c->pairs[c->first_pair].name),
+    return json_pack("{s:o, s:I, s:I, s:o, s:o}", "file", cli_json_text(c->pairs[c->first_pair].name),
                      "row", (json_int_t)f->row, "token", (json_int_t)f->token, "a",
                      number_json(f->a), "b", number_json(f->b));
 }
@@ -110,7 +103,7 @@ static json_t *pairs_json(const cli_comparison *c) {
     for (int64_t i = 0; i < c->n_pairs; i++) {
         const cli_dump_pair *pair = &c->pairs[i];
         (void)json_array_append_new(
-            files, json_pack("{s:o, s:I, s:I, s:o}", "file", name_json(pair->name), "rows_a",
+            files, json_pack("{s:o, s:I, s:I, s:o}", "file", cli_json_text(pair->name), "rows_a",
                              (json_int_t)pair->rows_a, "rows_b", (json_int_t)pair->rows_b, "compared",
                              tally_json(&pair->tally)));
     }
@@ -122,15 +115,10 @@ static json_t *pairs_json(const cli_comparison *c) {
 static json_t *only_json(const cli_comparison *c) {
     json_t *paths = json_array();
     for (int64_t i = 0; i < c->n_only; i++)
-        (void)json_array_append_new(paths, name_json(c->only[i]));
+        (void)json_array_append_new(paths, cli_json_text(c->only[i]));
     if (json_array_size(paths) == (size_t)c->n_only) return paths;
     json_decref(paths);
     return NULL;
-}
-
-static int write_json(const char *bytes, size_t size, void *user) {
-    (void)user;
-    return cli_write(bytes, size) ? 0 : -1;
 }
 
 static bool print_json(const cli_comparison *c) {
@@ -142,8 +130,7 @@ static bool print_json(const cli_comparison *c) {
         "median_difference", c->median, "median_of_row_largest", c->row_median, "files",
         pairs_json(c), "without_partner", only_json(c));
     if (report == NULL) return false;
-    (void)json_dump_callback(report, write_json, NULL, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    cli_print("\n");
+    cli_json_print(report, 17);
     json_decref(report);
     return true;
 }

@@ -1,11 +1,8 @@
 /* What `plumb inspect --json` prints. */
 #include "cli/inspection.h"
 
-#include "base/clean_text.h"
-#include "cli/model_lookup.h"
+#include "cli/json_report.h"
 #include "cli/output.h"
-
-#include <jansson.h>
 
 /* A failed allocation leaves a NULL, which jansson's setters refuse: `ok` ends up false. */
 typedef struct json_maker {
@@ -111,28 +108,17 @@ static json_t *digests_json(json_maker *m, const cli_digests *digests) {
         [CLI_DIGESTS_NONE] = "none",           [CLI_DIGESTS_INTACT] = "intact",
         [CLI_DIGESTS_UNCHANGED] = "unchanged",
         [CLI_DIGESTS_CHANGED] = "changed",     [CLI_DIGESTS_UNUSABLE] = "unusable"};
-    /* The words may name a path, which need not be UTF-8. */
-    char words[3 * sizeof digests->words];
-    plumb__clean_text(digests->words, "\xEF\xBF\xBD", true, words, sizeof words);
     json_t *object = json_object();
     put(m, object, "state", json_string(states[digests->state]));
-    put(m, object, "words", json_string(words));
+    put(m, object, "words", cli_json_text(digests->words));
     return object;
-}
-
-static int write_json(const char *bytes, size_t size, void *user) {
-    (void)user;
-    return cli_write(bytes, size) ? 0 : -1;
 }
 
 static json_t *report_json(json_maker *m, const cli_options *options,
                            const plumb_checkpoint *checkpoint, const cli_inspection *found) {
     const plumb_model_config *config = plumb__checkpoint_config(checkpoint);
     json_t *report = json_object(), *classes = json_object(), *dtypes = json_object();
-    /* A path need not be UTF-8; JSON must be: U+FFFD stands for each byte that is not. */
-    char path[3 * CLI_PATH_SIZE];
-    plumb__clean_text(plumb__checkpoint_path(checkpoint), "\xEF\xBF\xBD", true, path, sizeof path);
-    put(m, report, "model", json_string(path));
+    put(m, report, "model", cli_json_text(plumb__checkpoint_path(checkpoint)));
     put(m, report, "digests", digests_json(m, &found->digests));
     if (found->stored.tensors > 0) put(m, report, "converted", stored_json(m, &found->stored));
     put(m, report, "release", revision_json(m, &found->revision));
@@ -160,8 +146,7 @@ int cli_inspection_print_json(const cli_options *options, const plumb_checkpoint
     json_maker maker = {.ok = true};
     json_t *report = report_json(&maker, options, checkpoint, found);
     if (maker.ok) {
-        (void)json_dump_callback(report, write_json, NULL, JSON_INDENT(2));
-        cli_print("\n");
+        cli_json_print(report, 15);
     } else {
         cli_complain(options, "no memory for the report");
     }

@@ -1,11 +1,7 @@
 /* `plumb plan` for programs.  Bytes, seconds, and per second; null is "not known". */
 #include "cli/plan_report.h"
 
-#include "base/clean_text.h"
-#include "cli/model_lookup.h"
-#include "cli/output.h"
-
-#include <jansson.h>
+#include "cli/json_report.h"
 
 static json_t *known(double value) {
     return value > 0 ? json_real(value) : json_null();
@@ -13,11 +9,8 @@ static json_t *known(double value) {
 
 static json_t *model_json(const cli_plan *p) {
     const plumb_model_sizes *s = &p->sizes;
-    /* A path need not be UTF-8; JSON must be. */
-    char path[3 * CLI_PATH_SIZE] = "";
-    if (p->model != NULL) plumb__clean_text(p->model, "\xEF\xBF\xBD", true, path, sizeof path);
     return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "path",
-                     p->model != NULL ? json_string(path) : json_null(), "dense_bytes",
+                     p->model != NULL ? cli_json_text(p->model) : json_null(), "dense_bytes",
                      (json_int_t)s->dense_bytes, "experts", (json_int_t)plumb__model_pairs(s),
                      "expert_bytes", (json_int_t)s->expert_bytes, "experts_bytes",
                      (json_int_t)s->experts_bytes, "engram_bytes", (json_int_t)s->engram_bytes,
@@ -118,11 +111,6 @@ static json_t *changes_json(const cli_plan *p) {
     return NULL;
 }
 
-static int write_json(const char *bytes, size_t size, void *user) {
-    (void)user;
-    return cli_write(bytes, size) ? 0 : -1;
-}
-
 bool cli_plan_print_json(const cli_plan *p) {
     /* A part that could not be made is NULL, and then so is the whole. */
     json_t *report =
@@ -130,8 +118,7 @@ bool cli_plan_print_json(const cli_plan *p) {
                   "budget", budget_json(&p->plan), "bounds", bounds_json(&p->plan), "routes",
                   routes_json(p), "changes", changes_json(p));
     if (report == NULL) return false;
-    (void)json_dump_callback(report, write_json, NULL, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-    cli_print("\n");
+    cli_json_print(report, 15);
     json_decref(report);
     return true;
 }
