@@ -9,7 +9,6 @@
 #include "cli/interrupt.h"
 #include "cli/model_lookup.h"
 #include "cli/output.h"
-#include "format/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,18 +48,6 @@ static plumb_status make_sides(const cli_options *options, sides *s, plumb_error
     s->b[1] = "-c";
     s->b[2] = s->line;
     s->b[3] = "sh";
-    return PLUMB_OK;
-}
-
-/* Read before anything runs, so that a model that cannot be opened is told at once. */
-static plumb_status find_vocabulary(const cli_options *options, int64_t *vocab, plumb_error *err) {
-    char path[CLI_PATH_SIZE];
-    plumb_checkpoint *checkpoint = NULL;
-    plumb_status status = cli_find_model(options, path, err);
-    if (status == PLUMB_OK) status = plumb__checkpoint_open(path, NULL, NULL, &checkpoint, err);
-    if (status != PLUMB_OK) return status;
-    *vocab = plumb__checkpoint_config(checkpoint)->vocab;
-    plumb__checkpoint_close(checkpoint);
     return PLUMB_OK;
 }
 
@@ -163,7 +150,8 @@ int cli_bench_vs(const cli_options *options) {
                              .user = (void *)options};
     plumb_status status = cli_interrupt_catch(&err);
     if (status == PLUMB_OK) status = make_sides(options, &s, &err);
-    if (status == PLUMB_OK) status = find_vocabulary(options, &pairs.vocab, &err);
+    /* Before anything runs: a model that cannot be opened is told at once. */
+    if (status == PLUMB_OK) status = cli_find_vocabulary(options, &pairs.vocab, &err);
     pairs.a = (cli_bench_side){.before = s.a, .after = s.a_rest};
     pairs.b = (cli_bench_side){.before = s.b, .after = s.none};
     if (status == PLUMB_OK) status = cli_bench_pairs_run(&pairs, &err);

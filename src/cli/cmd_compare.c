@@ -6,7 +6,6 @@
 #include "cli/json_report.h"
 #include "cli/model_lookup.h"
 #include "cli/output.h"
-#include "format/checkpoint.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -141,14 +140,7 @@ static bool print_json(const cli_comparison *c) {
 static plumb_status vocabulary(const cli_options *options, int64_t *vocab, plumb_error *err) {
     *vocab = options->vocab;
     if (options->vocab > 0 || options->model == NULL) return PLUMB_OK;
-    char path[CLI_PATH_SIZE];
-    plumb_checkpoint *checkpoint = NULL;
-    plumb_status status = cli_find_model(options, path, err);
-    if (status == PLUMB_OK) status = plumb__checkpoint_open(path, NULL, NULL, &checkpoint, err);
-    if (status != PLUMB_OK) return status;
-    *vocab = plumb__checkpoint_config(checkpoint)->vocab;
-    plumb__checkpoint_close(checkpoint);
-    return PLUMB_OK;
+    return cli_find_vocabulary(options, vocab, err);
 }
 
 static int exit_status(const cli_options *options, const cli_comparison *c) {

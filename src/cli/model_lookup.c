@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/executable.h"
+#include "format/checkpoint.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -114,4 +115,15 @@ plumb_status cli_find_model(const cli_options *options, char path[CLI_PATH_SIZE]
         return find_in_cache(options, model, (size_t)(slash - model), path, err);
     return plumb__fail(err, PLUMB_ERROR_IO, model, *model == '\0' ? "model" : NULL, -1,
                        fault == ENOENT ? "nothing" : strerror(fault), "a model's folder or file");
+}
+
+plumb_status cli_find_vocabulary(const cli_options *options, int64_t *vocab, plumb_error *err) {
+    char path[CLI_PATH_SIZE];
+    plumb_checkpoint *checkpoint = NULL;
+    plumb_status status = cli_find_model(options, path, err);
+    if (status == PLUMB_OK) status = plumb__checkpoint_open(path, NULL, NULL, &checkpoint, err);
+    if (status != PLUMB_OK) return status;
+    *vocab = plumb__checkpoint_config(checkpoint)->vocab;
+    plumb__checkpoint_close(checkpoint);
+    return PLUMB_OK;
 }

@@ -12,4 +12,8 @@ enum { CLI_PATH_SIZE = 4096 };
 PLUMB_MUST_CHECK plumb_status cli_find_model(const cli_options *options, char path[CLI_PATH_SIZE],
                                              plumb_error *err);
 
+/* How many tokens the model's vocabulary has: one number of each row of its logits.  Reads its config. */
+PLUMB_MUST_CHECK plumb_status cli_find_vocabulary(const cli_options *options, int64_t *vocab,
+                                                  plumb_error *err);
+
 #endif
