@@ -29,6 +29,11 @@ static void label_bytes(double value, char label[CLI_TICK_LABEL_SIZE]) {
     snprintf(label, CLI_TICK_LABEL_SIZE, value > 0 ? "%.4g %s" : "%.4g", value, units[unit]);
 }
 
+/* Of contexts that lie close together, in full: 5001 rather than 4.883789K. */
+static void label_tokens(double value, char label[CLI_TICK_LABEL_SIZE]) {
+    snprintf(label, CLI_TICK_LABEL_SIZE, "%.10g", value);
+}
+
 static void label_context(double value, char label[CLI_TICK_LABEL_SIZE]) {
     static const char *const units[] = {"", "K", "M", "G", "T"};
     size_t unit = 0;
@@ -96,7 +101,7 @@ cli_axis cli_axis_context(double low, double high, double columns) {
             add_tick(&axis, exp2(i), label_context);
     } else {
         double step = exp2(ceil(log2((axis.high - axis.low) / 6)));
-        add_multiples(&axis, step > 1 ? step : 1, label_context);
+        add_multiples(&axis, step > 1 ? step : 1, step < 256 ? label_tokens : label_context);
     }
     while (labels_touch(&axis, columns)) keep_every_second(&axis);
     return axis;
