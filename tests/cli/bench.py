@@ -105,6 +105,9 @@ def test_columns(plumb):
     check(numbers(rows, "kvcache_bytes") == 2 * [n // 2 * key + n * key + fixed for n in frontiers], rows)
     # One n-gram table of two heads and sizes 2 to 4: six rows a token.
     check(numbers(rows, "engram_rows") == 2 * [6 * (n + 6) for n in (25, 30, 30, 15)], rows)
+    # Experts stay in memory: the second walk, of the same tokens, waits for none.
+    check(numbers(rows, "bytes_read")[0] > 0 and numbers(rows, "bytes_read")[4:] == 4 * [0], rows)
+    check([row["miss_ms"] for row in rows[4:]] == 4 * ["0.000"], rows)
     total = 0
     for row in rows:
         prefill, gen = float(row["prefill_seconds"]), float(row["gen_seconds"])
