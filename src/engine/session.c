@@ -305,8 +305,7 @@ plumb_status plumb_session_rewind(plumb_session *s, int64_t length, plumb_error 
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "length", -1,
                            plumb__format("%lld", (long long)length).s, "0 to %lld", (long long)now);
     if (length == now) return PLUMB_OK;
-    /* Evaluating again writes cache rows that are there already, with the same bits, so the present can
-     * be brought back by its rings alone. */
+    /* Evaluating again writes no cache row, so the present can be brought back by its rings alone. */
     bool stepped_back = s->stepped_back;
     uint8_t *present = malloc((size_t)plumb__state_fixed_bytes(s->state));
     if (!present) return plumb__fail_memory(err, "rewind", 0);

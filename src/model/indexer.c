@@ -5,11 +5,11 @@
 
 #include <string.h>
 
-/* Latents of ratio 2: pairs of float32 projections, the first of which may wait in the carry.  Returns
- * how many pairs were completed.  The carry keeps the first of the last pair when that is complete,
- * too, so that a state can go back by one position. */
+/* Latents of ratio 2: pairs of float32 projections, the first of which may wait in the carry.  The cache
+ * has the latents of the first `held` of them already.  Returns how many were made.  The carry keeps the
+ * first of the last pair when that is complete, too, so that a state can go back by one position. */
 static int64_t compress_pairs(plumb_network *n, const plumb_batch *batch, int64_t layer,
-                              int64_t first) {
+                              int64_t first, int64_t held) {
     const plumb_model_config *c = n->config;
     const plumb_backend_ops *ops = n->backend->ops;
     const plumb_layer_weights *weights = &n->weights.layer[layer];
@@ -30,8 +30,10 @@ static int64_t compress_pairs(plumb_network *n, const plumb_batch *batch, int64_
     float *pending = w->pending_carry + layer * 2 * dim;
     memcpy(pending, w->pair_value + last * dim, (size_t)dim * sizeof *pending);
     memcpy(pending + dim, w->pair_gate + last * dim, (size_t)dim * sizeof *pending);
-    ops->compress_pairs(n->backend, w->pair_value, w->pair_gate, pairs, dim, w->latent);
-    return pairs;
+    if (held > pairs) held = pairs;
+    ops->compress_pairs(n->backend, w->pair_value + 2 * held * dim, w->pair_gate + 2 * held * dim,
+                        pairs - held, dim, w->latent);
+    return pairs - held;
 }
 
 void plumb__compress(plumb_network *n, const plumb_batch *batch, int64_t layer, int64_t first_row) {
@@ -42,7 +44,11 @@ void plumb__compress(plumb_network *n, const plumb_batch *batch, int64_t layer, 
     plumb_layer_state *cache = &batch->state->layer[layer];
     int64_t ratio = c->ratio[layer], pairs = c->rope_dim / 2;
     int64_t first = (batch->state->length + first_row) / ratio, count = batch->rows - first_row;
-    if (ratio > 1) count = compress_pairs(n, batch, layer, first_row);
+    /* A pair that the cache has is here for its carry.  Its row is not written again: if this batch fails
+     * for want of memory its values mean nothing, and the session goes on with the row. */
+    int64_t held = first < batch->cached / ratio;
+    first += held;
+    if (ratio > 1) count = compress_pairs(n, batch, layer, first_row, held);
     else
         ops->linear(n->backend, w->x + first_row * c->hidden, c->hidden, count,
                     &weights->compress_kv, w->latent, NULL, c->head_dim);

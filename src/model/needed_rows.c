@@ -10,11 +10,11 @@
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* First position whose compressed keys a layer has to make.  The last pair that the cache holds, or has
- * begun, is made again for its carry. */
+/* First position that a layer has to compress.  The last pair that the cache holds, or has begun, is
+ * compressed again for its carry. */
 static int64_t first_compressed(const plumb_model_config *c, int64_t layer, int64_t cached) {
-    int64_t position = cached > 0 ? cached - 1 : 0;
-    return position - position % c->ratio[layer];
+    if (c->ratio[layer] == 1 || cached == 0) return cached;
+    return cached - 1 - (cached - 1) % c->ratio[layer];
 }
 
 /* Positions that a layer needs when those from `full` on go through the top layer. */

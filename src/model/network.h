@@ -150,7 +150,7 @@ typedef struct plumb_needed_rows {
     int64_t input; /* first row whose normalised attention input is needed */
     int64_t key;   /* first row whose window key is needed */
     int64_t full;  /* first row that goes through the whole layer; rows: none */
-    int64_t compress; /* first row whose compressed keys are made: where a pair begins, or row 0 */
+    int64_t compress; /* first row that is compressed: where a pair begins, or row 0 */
 } plumb_needed_rows;
 plumb_needed_rows plumb__needed_rows(const plumb_model_config *config, const plumb_batch *batch,
                                      int64_t layer);
@@ -161,7 +161,7 @@ int64_t plumb__first_needed(const plumb_model_config *config, int64_t cached, in
 /* work.out = attention of layer over work.x, for the rows needed (attention.c). */
 void plumb__attention(plumb_network *network, const plumb_batch *batch, int64_t layer,
                       plumb_needed_rows needed);
-/* Appends the layer's compressed keys and index keys of rows from `first` on (indexer.c). */
+/* Compresses rows from `first` on: appends to the layer's caches what they do not hold (indexer.c). */
 void plumb__compress(plumb_network *network, const plumb_batch *batch, int64_t layer, int64_t first);
 /* Selects the lists of rows from `first` on (indexer.c). */
 void plumb__index(plumb_network *network, const plumb_batch *batch, int64_t layer, int64_t first);
