@@ -47,6 +47,6 @@ plumb_needed_rows plumb__needed_rows(const plumb_model_config *c, const plumb_ba
 }
 
 int64_t plumb__first_needed(const plumb_model_config *c, int64_t cached, int64_t full) {
-    int64_t first = needed_positions(c, cached, full, 0).input;
+    int64_t first = least(needed_positions(c, cached, full, 0).input, cached);
     return first > 0 ? first : 0;
 }

@@ -154,8 +154,9 @@ typedef struct plumb_needed_rows {
 } plumb_needed_rows;
 plumb_needed_rows plumb__needed_rows(const plumb_model_config *config, const plumb_batch *batch,
                                      int64_t layer);
-/* First position that any layer needs for the rows from `full` on, and the state after them, when
- * positions before `cached` are in the compressed caches.  From there on nothing reads the rings. */
+/* First position, at most `cached`, that any layer needs for the rows from `full` on, and the state after
+ * them, when positions before `cached` are in the compressed caches.  From there on nothing reads the
+ * rings. */
 int64_t plumb__first_needed(const plumb_model_config *config, int64_t cached, int64_t full);
 
 /* work.out = attention of layer over work.x, for the rows needed (attention.c). */

@@ -266,6 +266,11 @@ static void released_shape(void) {
         T_CHECK(again == n - first_again(&config, n, n + 4000) && again == 20 * 127, "%" PRId64, again);
     }
     T_CHECK(plumb__first_needed(&config, 5081, 5080) == 0, "from the start");
+    /* Without compressed keys nothing is left of positions before the windows; they are evaluated all the
+     * same, once, so that what a session knows grows by what it has evaluated. */
+    memset(config.is_kv_source, 0, sizeof config.is_kv_source);
+    T_CHECK(plumb__first_needed(&config, 100, 5999) == 100, "a longer prompt");
+    T_CHECK(plumb__first_needed(&config, 6000, 5999) == 919, "going back");
 }
 
 /* ---- Cut short ---------------------------------------------------------------------------------- */
