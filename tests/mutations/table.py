@@ -797,6 +797,14 @@ MUTATIONS = [
         "waiting = (batch->state->length + first) % 2;", "waiting = batch->state->length % 2;",
         "sync_test state_test equality_test", "a pair made again as a whole waits for nothing"),
 
+    one("known_row_is_written_again", "src/model/indexer.c",
+        "int64_t held = first < batch->cached / ratio;", "int64_t held = 0;", "walk_test",
+        "a batch that fails for want of memory spoils no row that was there"),
+    one("resumed_behind_what_is_known", "src/model/needed_rows.c",
+        "least(needed_positions(c, cached, full, 0).input, cached)",
+        "needed_positions(c, cached, full, 0).input", "sync_test",
+        "what a session knows grows by what it has evaluated"),
+
     # ---- Reads and their order -------------------------------------------------------------------------
     one("read_ahead_beside_urgent", QUEUE, "return queue->urgent_loads == 0 ? queue->ahead.first : NULL;",
         "return queue->ahead.first;", "read_queue_test", "read-ahead waits for what is demanded"),
