@@ -96,9 +96,10 @@ static plumb_status check_extra(const plumb_snapshot_extra *extra, plumb_error *
                            plumb__format("%lld", (long long)extra->note_bytes).s,
                            "the bytes of note, at most %d", PLUMB_SNAPSHOT_MOST_NOTE_BYTES);
     const plumb_sampling *s = extra->sampling;
-    if (s && (s->n_bias < 0 || (s->n_bias > 0 && !s->bias)))
+    if (s && (s->n_bias < 0 || s->n_bias > PLUMB_SNAPSHOT_MOST_BIASES || (s->n_bias > 0 && !s->bias)))
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "n_bias", -1,
-                           plumb__format("%ld", (long)s->n_bias).s, "the number of entries of bias");
+                           plumb__format("%ld", (long)s->n_bias).s,
+                           "the number of entries of bias, at most %d", PLUMB_SNAPSHOT_MOST_BIASES);
     return PLUMB_OK;
 }
 

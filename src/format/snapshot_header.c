@@ -244,9 +244,10 @@ static plumb_status check_size(const place *p, const plumb_snapshot_header *h,
     } else if (s->kind == PLUMB_SNAPSHOT_SAMPLING) {
         int64_t biases = s->bytes - PLUMB_SNAPSHOT_SAMPLING_BYTES;
         good = biases >= 0 && biases % PLUMB_SNAPSHOT_BIAS_BYTES == 0 &&
-               biases / PLUMB_SNAPSHOT_BIAS_BYTES <= INT32_MAX;
-        expected = plumb__format("%d and %d for each bias", PLUMB_SNAPSHOT_SAMPLING_BYTES,
-                                 PLUMB_SNAPSHOT_BIAS_BYTES);
+               biases / PLUMB_SNAPSHOT_BIAS_BYTES <= PLUMB_SNAPSHOT_MOST_BIASES;
+        expected = plumb__format("%d and %d for each bias, at most %d of them",
+                                 PLUMB_SNAPSHOT_SAMPLING_BYTES, PLUMB_SNAPSHOT_BIAS_BYTES,
+                                 PLUMB_SNAPSHOT_MOST_BIASES);
     } else if (s->kind == PLUMB_SNAPSHOT_NOTE) {
         good = s->bytes <= PLUMB_SNAPSHOT_MOST_NOTE_BYTES;
         expected = plumb__format("at most %d", PLUMB_SNAPSHOT_MOST_NOTE_BYTES);

@@ -9,7 +9,7 @@
 
 #include "t.h"
 
-enum { LENGTH = 40, RESUME = 5, HELD = 4, TINY_VOCAB = 512, WINDOW = 8 };
+enum { LENGTH = 40, RESUME = 5, HELD = 4, TINY_VOCAB = 512, WINDOW = 8, MOST_BIASES = 1 << 24 };
 
 static specimen tiny;
 static plumb_model *model;
@@ -287,6 +287,28 @@ static void both_writers(void) {
     forged_free(&f);
 }
 
+/* A file of holes costs its author nothing; more biases than any vocabulary has tokens are not read. */
+static void many_biases(void) {
+    enum { TOKENS = FORGED_HEADER + 2 * FORGED_ENTRY, SAMPLING = TOKENS + 4 * LENGTH };
+    open_all();
+    const int64_t bytes = 24 + 8 * (int64_t)(MOST_BIASES + 1);
+    file_bytes file = file_load(good_path);
+    forged_set_u32(file.bytes + FORGED_SECTIONS, 2);
+    forged_set_u64(file.bytes + FORGED_FILE_BYTES, (uint64_t)(SAMPLING + bytes));
+    forged_set_u64(forged_entry(&file, 0) + OFFSET, TOKENS);
+    forged_set_u64(forged_entry(&file, 1) + OFFSET, SAMPLING);
+    forged_set_u64(forged_entry(&file, 1) + BYTES, (uint64_t)bytes);
+    forged_seal(&file);
+    file_store(bent_path, file.bytes, TOKENS);
+    file_must(truncate(bent_path, SAMPLING + bytes) == 0, bent_path);
+    plumb_error err = {0};
+    T_CHECK(snapshot_try(session, bent_path, &err) == PLUMB_ERROR_FORMAT &&
+                !strcmp(err.field, "sampling") && !strcmp(err.found, "134217760 bytes") &&
+                strstr(err.expected, "at most 16777216"),
+            "%s: found %s, expected %s", err.field, err.found, err.expected);
+    free(file.bytes);
+}
+
 /* ---- Other beginnings ------------------------------------------------------------------------------ */
 
 static void no_snapshot(void) {
@@ -345,12 +367,15 @@ static void bad_calls(void) {
     plumb_snapshot *snapshot = NULL;
     T_CHECK(plumb_snapshot_open(NULL, &snapshot, &err) == PLUMB_ERROR_ARGUMENT, "%s", err.field);
     T_CHECK(plumb_session_save(session, NULL, NULL, &err) == PLUMB_ERROR_ARGUMENT, "%s", err.field);
-    static const plumb_sampling negative = {.n_bias = -1}, absent = {.n_bias = 1};
+    static const plumb_logit_bias bias = {0};
+    static const plumb_sampling negative = {.n_bias = -1}, absent = {.n_bias = 1},
+                                many = {.bias = &bias, .n_bias = MOST_BIASES + 1};
     const plumb_snapshot_extra extras[] = {{.note = "x", .note_bytes = -1},
                                            {.note = NULL, .note_bytes = 1},
                                            {.note = "x", .note_bytes = (1 << 28) + 1},
                                            {.sampling = &negative},
-                                           {.sampling = &absent}};
+                                           {.sampling = &absent},
+                                           {.sampling = &many}};
     for (size_t i = 0; i < sizeof extras / sizeof extras[0]; i++)
         T_CHECK(plumb_session_save(session, bent_path, &extras[i], &err) == PLUMB_ERROR_ARGUMENT,
                 "extra %zu", i);
@@ -380,5 +405,6 @@ static void close_all(void) {
 }
 
 T_MAIN({"numbers", numbers}, {"sections", sections}, {"many_points", many_points},
-       {"both_writers", both_writers}, {"no_snapshot", no_snapshot}, {"small_context", small_context},
-       {"other_models", other_models}, {"bad_calls", bad_calls}, {"close_all", close_all})
+       {"many_biases", many_biases}, {"both_writers", both_writers}, {"no_snapshot", no_snapshot},
+       {"small_context", small_context}, {"other_models", other_models}, {"bad_calls", bad_calls},
+       {"close_all", close_all})
