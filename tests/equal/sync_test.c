@@ -376,6 +376,30 @@ static void cancelled_divergence(void) {
     close_subject(s);
 }
 
+/* A session that went back by one position cannot do so twice, also after it failed to go farther. */
+static void cancelled_rewind(void) {
+    enum { PROMPT = 100, LENGTH = 120 };
+    subject *s = open_subject("tiny");
+    countdown left = {INT64_MAX};
+    const plumb_session_options options = {.progress = stop_at_zero, .progress_user = &left};
+    plumb_error err;
+    const float *logits;
+    specimen_must(plumb_session_create(s->model, &options, &s->live, &err), &err, "session");
+    sync_to(s->live, s->tokens, PROMPT, &logits);
+    for (int64_t i = PROMPT; i < LENGTH; i++)
+        specimen_must(plumb_session_eval(s->live, s->tokens + i, 1, NULL, &err), &err, "decode");
+    specimen_must(plumb_session_rewind(s->live, LENGTH - 1, &err), &err, "one back");
+    left.calls = 0;
+    T_CHECK(plumb_session_rewind(s->live, LENGTH - 10, &err) == PLUMB_ERROR_CANCELLED &&
+                plumb_session_length(s->live) == LENGTH - 1,
+            "%" PRId64, plumb_session_length(s->live));
+    left.calls = INT64_MAX;
+    specimen_must(plumb_session_rewind(s->live, LENGTH - 2, &err), &err, "one more");
+    specimen_must(plumb_session_eval(s->live, s->tokens + LENGTH - 2, 1, &logits, &err), &err, "eval");
+    check_fresh(s, s->tokens, LENGTH - 1, logits, "cancelled rewind", 0);
+    close_subject(s);
+}
+
 /* ---- Refusals ----------------------------------------------------------------------------------- */
 
 static void refused(void) {
@@ -413,4 +437,5 @@ static void refused(void) {
 
 T_MAIN({"exact_resend", exact_resend}, {"divergence", divergence}, {"branches", branches}, {"released_shape", released_shape},
        {"cancelled_prompt", cancelled_prompt}, {"cancelled_eval", cancelled_eval},
-       {"cancelled_divergence", cancelled_divergence}, {"refused", refused})
+       {"cancelled_divergence", cancelled_divergence}, {"cancelled_rewind", cancelled_rewind},
+       {"refused", refused})
