@@ -251,6 +251,27 @@ static void branches(void) {
     close_subject(s);
 }
 
+/* The last token taken back and chosen anew, again and again: going back evaluates nothing. */
+static void last_token_anew(void) {
+    enum { PROMPT = 40, LENGTH = 50, TIMES = 3 };
+    subject *s = open_subject("tiny");
+    plumb_error err;
+    const float *logits;
+    s->live = new_session(s);
+    specimen_must(plumb_session_eval(s->live, s->tokens, PROMPT, NULL, &err), &err, "prompt");
+    for (int64_t i = PROMPT; i < LENGTH; i++)
+        specimen_must(plumb_session_eval(s->live, s->tokens + i, 1, &logits, &err), &err, "decode");
+    for (int i = 0; i < TIMES; i++) {
+        count_anew(s);
+        specimen_must(plumb_session_rewind(s->live, LENGTH - 1, &err), &err, "rewind");
+        T_CHECK(s->rows[0] == 0, "time %d: %" PRId64 " rows", i, s->rows[0]);
+        specimen_must(plumb_session_eval(s->live, s->tokens + LENGTH - 1, 1, &logits, &err), &err, "eval");
+        T_CHECK(s->rows[0] == 1, "time %d: %" PRId64 " rows", i, s->rows[0]);
+    }
+    check_fresh(s, s->tokens, LENGTH, logits, "last token anew", 0);
+    close_subject(s);
+}
+
 /* What the released shape pays for going back, however long the session: see docs/sessions.md. */
 static void released_shape(void) {
     static const int64_t lengths[] = {5082, 55572, 1000000, 1000001};
@@ -435,7 +456,8 @@ static void refused(void) {
     close_subject(s);
 }
 
-T_MAIN({"exact_resend", exact_resend}, {"divergence", divergence}, {"branches", branches}, {"released_shape", released_shape},
+T_MAIN({"exact_resend", exact_resend}, {"divergence", divergence}, {"branches", branches},
+       {"last_token_anew", last_token_anew}, {"released_shape", released_shape},
        {"cancelled_prompt", cancelled_prompt}, {"cancelled_eval", cancelled_eval},
        {"cancelled_divergence", cancelled_divergence}, {"cancelled_rewind", cancelled_rewind},
        {"refused", refused})

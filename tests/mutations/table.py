@@ -245,6 +245,8 @@ MUTATIONS = [
     one("rewound_caches_trusted", "src/engine/session.c",
         "    s->known = length;\n    plumb_status status", "    plumb_status status",
         "sync_test state_test equality_test", "what a rewind leaves behind belongs to the past"),
+    one("one_step_back_ever", "src/engine/session.c", "    else s->stepped_back = false;\n", "",
+        "sync_test", "after an evaluation there is room for a step back again"),
     one("failed_rewind_steps_back_again", "src/engine/session.c",
         "        s->stepped_back = stepped_back;\n", "        (void)stepped_back;\n", "sync_test",
         "the rings that came back are those of the longer session"),
