@@ -197,7 +197,8 @@ int64_t plumb_session_context(const plumb_session *session);
 /* Bytes of what the tokens have left behind, without room kept for more: caches by the token, window
  * rings and carries of a fixed size, which is all that an empty session has. */
 int64_t plumb_session_state_bytes(const plumb_session *session);
-const int32_t *plumb_session_tokens(const plumb_session *session); /* length of them */
+/* Length of them, valid until the session's next call, to which they may be given. */
+const int32_t *plumb_session_tokens(const plumb_session *session);
 
 /* ---- Sampling ----------------------------------------------------------------------- */
 
