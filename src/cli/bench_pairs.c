@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_SIZE = 4096, NAME_SIZE = 32, GIVEN_WORDS = 4 };
+enum { PATH_SIZE = 4096, NAME_SIZE = 32, GIVEN_WORDS = 2 };
 
 /* ---- The private folder ---- */
 
@@ -80,13 +80,14 @@ static int64_t count_words(const char *const *words) {
 static plumb_status start(const cli_bench_side *side, const workplace *w, int run,
                           plumb_error *err) {
     int64_t before = count_words(side->before), after = count_words(side->after);
-    const char *given[GIVEN_WORDS] = {"--csv", w->csv, "--decode-logits-dump", w->dump};
+    const char *given[GIVEN_WORDS] = {"--csv", w->csv};
     const char **words = calloc((size_t)(before + GIVEN_WORDS + after + 1), sizeof *words);
     if (words == NULL) return plumb__fail_memory(err, "a command line", sizeof *words);
     memcpy(words, side->before, (size_t)before * sizeof *words);
     memcpy(words + before, given, sizeof given);
     memcpy(words + before + GIVEN_WORDS, side->after, (size_t)after * sizeof *words);
-    plumb_status status = cli_child_run(name_of(run).s, words, err);
+    plumb_status status =
+        cli_child_run(name_of(run).s, words, CLI_BENCH_DUMP_VARIABLE, w->dump, err);
     free(words);
     return status;
 }
@@ -166,7 +167,7 @@ static plumb_status make_run(cli_bench_pairs *p, const workplace *w, int run, pl
     status = take_dump(p, w, run, err);
     /* What is wrong with the first dump is found when another one is compared with it. */
     bool in_first = status != PLUMB_OK && err != NULL && strcmp(err->file, w->first_dump) == 0;
-    return in_run(status, in_first ? 0 : run, "its --decode-logits-dump", err);
+    return in_run(status, in_first ? 0 : run, "its " CLI_BENCH_DUMP_VARIABLE, err);
 }
 
 /* ---- All runs ---- */

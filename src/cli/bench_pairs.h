@@ -1,10 +1,13 @@
 /* Two commands that write benchmarks, run in turns: A B B A, again and again, each run a whole process.
- * Both are given `--csv FILE --decode-logits-dump FILE`, in a private folder that is removed at the end.
- * What is read there: the CSV of every run, and whether its logits are those of the first run. */
+ * Both are given `--csv FILE`, and in their environment the file for their logits, by the name that other
+ * programs of the field know, too; both files in a private folder that is removed at the end.  What is
+ * read there: the CSV of every run, and whether its logits are those of the first run. */
 #ifndef PLUMB_CLI_BENCH_PAIRS_H
 #define PLUMB_CLI_BENCH_PAIRS_H
 
 #include "cli/bench_table.h"
+
+#define CLI_BENCH_DUMP_VARIABLE "DS4_BENCH_DECODE_LOGITS_DUMP"
 
 /* The words of a command line: those before the options that each run gets, and those after them.  Lists
  * end with NULL; borrowed. */

@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -76,13 +77,14 @@ static plumb_status start_keeper(child *c, plumb_error *err) {
 
 /* Never returns.  What a shell would give a program in the background, but for the signals that plumb
  * ignores and programs may rely on. */
-static void become(const child *c, const char *const *words) {
+static void become(const child *c, const char *const *words, const char *variable,
+                   const char *value) {
     setpgid(0, c->keeper);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGXFSZ, SIG_DFL);
     signal(SIGTTOU, SIG_IGN); /* it may write to the terminal */
     int nothing = open("/dev/null", O_RDWR);
-    if (nothing >= 0) {
+    if (nothing >= 0 && setenv(variable, value, 1) == 0) {
         dup2(nothing, STDIN_FILENO);
         dup2(nothing, STDOUT_FILENO);
         if (nothing > STDERR_FILENO) close(nothing);
@@ -93,13 +95,14 @@ static void become(const child *c, const char *const *words) {
     _exit(127);
 }
 
-static plumb_status start_program(child *c, const char *const *words, plumb_error *err) {
+static plumb_status start_program(child *c, const char *const *words, const char *variable,
+                                  const char *value, plumb_error *err) {
     int ends[2];
     if (pipe(ends) != 0) return fail(c, err, "a pipe");
     c->running = ends[0];
     fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     pid_t program = fork();
-    if (program == 0) become(c, words);
+    if (program == 0) become(c, words, variable, value);
     int error = errno;
     close(ends[1]);
     errno = error;
@@ -143,11 +146,12 @@ static void end_group(child *c) {
     if (c->running >= 0) close(c->running);
 }
 
-plumb_status cli_child_run(const char *name, const char *const *words, plumb_error *err) {
+plumb_status cli_child_run(const char *name, const char *const *words, const char *variable,
+                           const char *value, plumb_error *err) {
     child c = {.name = name, .alive = -1, .running = -1};
     int end = 0;
     plumb_status status = start_keeper(&c, err);
-    if (status == PLUMB_OK) status = start_program(&c, words, err);
+    if (status == PLUMB_OK) status = start_program(&c, words, variable, value, err);
     if (status == PLUMB_OK && wait_for_program(&c, &end)) {
         status = judge_end(&c, end, err);
     } else if (status == PLUMB_OK) {

@@ -1,4 +1,5 @@
 /* The one table of options.  Order here is the order of --help. */
+#include "cli/bench_pairs.h"
 #include "cli/options.h"
 
 #define FIELD(member) offsetof(cli_options, member)
@@ -208,7 +209,7 @@ const cli_option cli_option_rows[] = {
      .field = FIELD(frontier_logits_dir), .commands = CLI_BENCH,
      .help = "write each frontier's logits to DIR/frontier-NNNNNNNN.f32"},
     {.name = "decode-logits-dump", .value = "FILE", .kind = CLI_PATH,
-     .environment = "DS4_BENCH_DECODE_LOGITS_DUMP", .field = FIELD(decode_logits_dump),
+     .environment = CLI_BENCH_DUMP_VARIABLE, .field = FIELD(decode_logits_dump),
      .commands = CLI_BENCH,
      .help = "write the logits of every generated token, of the first walk, to FILE"},
     {.name = "decode-logits-hash", .kind = CLI_FLAG, .environment = "DS4_BENCH_DECODE_LOGITS_HASH",

@@ -21,8 +21,8 @@ HEADER = ("ctx_tokens,prefill_tokens,prefill_tps,gen_tokens,gen_tps,gen_first_ms
 FAKE = """
 import os, signal, struct, sys, time
 side, log, plan, options = sys.argv[1], sys.argv[2], sys.argv[3].split(";"), sys.argv[4:]
-assert options[0::2] == ["--csv", "--decode-logits-dump"], options
-csv, dump = options[1::2]
+assert options[0::2] == ["--csv"], options
+csv, dump = options[1], os.environ["DS4_BENCH_DECODE_LOGITS_DUMP"]
 HEADER = "%s"
 assert not os.path.exists(csv) and not os.path.exists(dump)
 with open(log + ".folder", "w") as file:
@@ -144,9 +144,9 @@ FAULTS = [
      "run 1 (A): found (exit status 137|an end by signal 9), expected exit status 0"),
     ("5", "pass", "AB", "run 2 (B): its --csv: open: found No such file or directory, expected a readable file"),
     ("5", "write(5);os.unlink(dump)", "AB",
-     "run 2 (B): its --decode-logits-dump: found No such file or directory, expected a file of that name"),
+     "run 2 (B): its DS4_BENCH_DECODE_LOGITS_DUMP: found No such file or directory, expected a file of that name"),
     ("write(5);os.unlink(dump)", "5", "A",
-     "run 1 (A): its --decode-logits-dump: found No such file or directory, expected a file of that name"),
+     "run 1 (A): its DS4_BENCH_DECODE_LOGITS_DUMP: found No such file or directory, expected a file of that name"),
     ("5", "write(float('nan'))", "AB",
      "run 2 (B): its --csv: line 2, column prefill_tps: found 'nan', expected a number: 0, or from 1e-9 to 1e18"),
     ("5", "write(5, (2048,))", "AB", "run 2 (B): its --csv: contexts: found none of 4096, expected the 2 of run 1 (A)"),
@@ -154,11 +154,11 @@ FAULTS = [
      "run 2 (B): its --csv: contexts: found 8192, expected the 2 of run 1 (A)"),
     ("5", "write(5, (1024, 4096))", "AB", "run 2 (B): its --csv: contexts: found 1024, expected the 2 of run 1 (A)"),
     ("5", "write(5, logits=(1, float('nan')))", "AB",
-     "run 2 (B): its --decode-logits-dump: row 0, token 1 (byte 4): found NaN (0x7fc00000), expected finite numbers"),
+     "run 2 (B): its DS4_BENCH_DECODE_LOGITS_DUMP: row 0, token 1 (byte 4): found NaN (0x7fc00000), expected finite numbers"),
     ("write(5, logits=(1, float('nan')))", "5", "AB",
-     "run 1 (A): its --decode-logits-dump: row 0, token 1 (byte 4): found NaN (0x7fc00000), expected finite numbers"),
+     "run 1 (A): its DS4_BENCH_DECODE_LOGITS_DUMP: row 0, token 1 (byte 4): found NaN (0x7fc00000), expected finite numbers"),
     ("5", "write(5, logits=(1, 2, 3))", "AB",
-     "run 2 (B): its --decode-logits-dump: found 12 bytes, expected rows of 2 float32, 8 bytes each"),
+     "run 2 (B): its DS4_BENCH_DECODE_LOGITS_DUMP: found 12 bytes, expected rows of 2 float32, 8 bytes each"),
 ]
 
 
