@@ -24,7 +24,7 @@ static int write_bytes(const char *bytes, size_t size, void *user) {
 }
 
 void cli_json_print(const json_t *report, int digits) {
-    (void)json_dump_callback(report, write_bytes, NULL,
-                             JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
+    size_t flags = JSON_INDENT(2) | (size_t)JSON_REAL_PRECISION(digits);
+    (void)json_dump_callback(report, write_bytes, NULL, flags);
     cli_print("\n");
 }
