@@ -2,14 +2,13 @@
 #include "cli/chat_sessions.h"
 
 #include "base/error.h"
-#include "base/file.h"
 #include "cli/chat_note.h"
 #include "cli/output.h"
 #include "format/snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 /* ---- The store ---- */
 
@@ -84,23 +83,11 @@ void cli_sessions_tell(cli_chat *chat) {
 
 /* ---- /save ---- */
 
-/* A file that is there must be a snapshot: anything else is somebody's, and would be lost. */
+/* A file that is there must be a snapshot; of what is no file, saving says the rest. */
 static plumb_status check_target(const char *path, plumb_error *err) {
-    enum { MAGIC = sizeof PLUMB_SNAPSHOT_MAGIC - 1 };
-    char head[MAGIC] = {0};
     struct stat there;
-    int fd = -1;
-    if (stat(path, &there) != 0 || !S_ISREG(there.st_mode))
-        return PLUMB_OK; /* save says the rest */
-    plumb_status status = plumb__file_open(path, &fd, &there, err);
-    if (status != PLUMB_OK) return status;
-    if (there.st_size >= MAGIC)
-        status = plumb__file_read_at(fd, path, "first bytes", 0, MAGIC, head, err);
-    (void)close(fd);
-    if (status == PLUMB_OK && memcmp(head, PLUMB_SNAPSHOT_MAGIC, MAGIC) != 0)
-        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, path, NULL, -1, "a file that is no snapshot",
-                           "a new name, or a snapshot to replace");
-    return status;
+    if (stat(path, &there) != 0 || !S_ISREG(there.st_mode)) return PLUMB_OK;
+    return plumb__snapshot_begins(path, err);
 }
 
 int cli_chat_save(cli_chat *chat, const char *path) {

@@ -133,6 +133,21 @@ static plumb_status read_extras(plumb_snapshot *snapshot, plumb_error *err) {
     return status;
 }
 
+plumb_status plumb__snapshot_begins(const char *path, plumb_error *err) {
+    enum { MAGIC = sizeof PLUMB_SNAPSHOT_MAGIC - 1 };
+    char head[MAGIC] = {0};
+    struct stat there;
+    int fd = -1;
+    plumb_status status = plumb__file_open(path, &fd, &there, err);
+    if (status != PLUMB_OK) return status;
+    if (there.st_size >= MAGIC)
+        status = plumb__file_read_at(fd, path, "magic", 0, MAGIC, head, err);
+    (void)close(fd);
+    if (status != PLUMB_OK || memcmp(head, PLUMB_SNAPSHOT_MAGIC, MAGIC) == 0) return status;
+    return plumb__fail(err, PLUMB_ERROR_ARGUMENT, path, NULL, -1, "a file that is no snapshot",
+                       "a new name, or a snapshot to replace");
+}
+
 /* ---- Life -------------------------------------------------------------------------------------- */
 
 static plumb_status read_table(plumb_snapshot *snapshot, plumb_error *err) {

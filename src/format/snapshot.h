@@ -105,6 +105,10 @@ PLUMB_MUST_CHECK plumb_status plumb__snapshot_read(const plumb_snapshot *snapsho
  * for each bias. */
 void plumb__snapshot_pack_sampling(const plumb_sampling *sampling, uint8_t *bytes);
 
+/* Does the file at `path` begin as a snapshot?  An error says that it does not: it is somebody's, and
+ * would be lost if one were written over it. */
+PLUMB_MUST_CHECK plumb_status plumb__snapshot_begins(const char *path, plumb_error *err);
+
 /* Writes a file: header->file_bytes and ->sections and the sections' offsets and checksums are filled
  * in.  Sections come in the order of the file.  Not touched: what is at `path`, until all is there. */
 PLUMB_MUST_CHECK plumb_status plumb__snapshot_write(const char *path, plumb_snapshot_header *header,

@@ -3,11 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "format/snapshot.h"
 
 static void free_entry(plumb_store_entry *e) {
@@ -54,19 +52,6 @@ static plumb_status read_entry(plumb_store_entry *e, const char *path, plumb_err
     return status;
 }
 
-/* Ours by its first bytes as well as by its name?  Anything else is left alone. */
-static bool begins_as_snapshot(const char *path) {
-    enum { MAGIC = 8 };
-    char head[MAGIC];
-    struct stat there;
-    int fd = -1;
-    if (plumb__file_open(path, &fd, &there, NULL) != PLUMB_OK) return false;
-    bool same = plumb__file_read_at(fd, path, "magic", 0, MAGIC, head, NULL) == PLUMB_OK &&
-                memcmp(head, PLUMB_SNAPSHOT_MAGIC, MAGIC) == 0;
-    (void)close(fd);
-    return same;
-}
-
 static void tell(plumb_log_fn log, void *user, const plumb_error *err) {
     char line[1024], said[1100];
     if (!log) return;
@@ -99,7 +84,7 @@ static plumb_status add_file(const look *l, const plumb_store_file *file, plumb_
     if (read == PLUMB_ERROR_MEMORY) {
         *err = fault;
         status = read;
-    } else if (read == PLUMB_OK || begins_as_snapshot(path)) {
+    } else if (read == PLUMB_OK || plumb__snapshot_begins(path, NULL) == PLUMB_OK) {
         e.damaged = read != PLUMB_OK;
         grown[v->count++] = e;
         if (e.damaged) tell(l->log, l->log_user, &fault);

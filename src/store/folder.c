@@ -133,6 +133,14 @@ void plumb__store_remove_parts(const char *folder) {
     (void)closedir(dir);
 }
 
+plumb_status plumb__store_check_place(const char *path, plumb_error *err) {
+    struct stat there;
+    if (lstat(path, &there) != 0) return PLUMB_OK; /* writing says what is wrong */
+    if (S_ISREG(there.st_mode)) return plumb__snapshot_begins(path, err);
+    return plumb__fail(err, PLUMB_ERROR_ARGUMENT, path, NULL, -1, "something that is no plain file",
+                       "a new name, or a snapshot to replace");
+}
+
 plumb_status plumb__store_remove(const char *folder, plumb_prefix_id id, plumb_error *err) {
     char name[PLUMB_PREFIX_NAME_SIZE], *path = NULL;
     plumb__prefix_name(id, name);

@@ -30,6 +30,10 @@ PLUMB_MUST_CHECK plumb_status plumb__store_list(const char *folder, plumb_store_
  * has ended; by name and first bytes they are ours. */
 void plumb__store_remove_parts(const char *folder);
 
+/* May an entry be written as `path`?  Over another one; what else has its name is somebody's, and a
+ * link leads to what is. */
+PLUMB_MUST_CHECK plumb_status plumb__store_check_place(const char *path, plumb_error *err);
+
 /* Removes an entry; one that is gone already is fine. */
 PLUMB_MUST_CHECK plumb_status plumb__store_remove(const char *folder, plumb_prefix_id id,
                                                   plumb_error *err);

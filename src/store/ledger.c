@@ -22,7 +22,8 @@ enum {
 #define MOST_SECONDS ((int64_t)1 << 40)
 #define MOST_HITS ((int64_t)1 << 40)
 
-#define FIRST_LINE "plumb-ledger 1\n"
+#define FIRST_WORD "plumb-ledger "
+#define FIRST_LINE FIRST_WORD "1\n"
 #define COUNTS "day %" PRId64 " bytes %" PRId64 " ever %" PRId64 "\n"
 #define ENTRY "%s used %" PRId64 " hits %" PRId64 " next %" PRId64 " %016" PRIx64 " shared %d\n"
 
@@ -199,13 +200,23 @@ static plumb_status read_entry(reader *r, plumb_ledger *ledger) {
     return PLUMB_OK;
 }
 
-/* What the last line says of all before it. */
+/* As far as there is a text. */
+static bool begins(const reader *r, const char *beginning) {
+    size_t size = strlen(beginning);
+    return r->size == 0 || memcmp(r->text, beginning, r->size < size ? r->size : size) == 0;
+}
+
+/* Whose it is, and what the last line says of all before it. */
 static plumb_status check_text(reader *r) {
     char expected[CHECK_BYTES + 1];
+    if (!begins(r, FIRST_WORD))
+        return plumb__fail(r->err, PLUMB_ERROR_ARGUMENT, r->path, NULL, -1,
+                           "a file that is no ledger", "no file of that name, or a ledger");
+    if (!begins(r, FIRST_LINE))
+        return plumb__fail(r->err, PLUMB_ERROR_UNSUPPORTED, r->path, "version", -1, "another one",
+                           "plumb-ledger 1");
     if (r->size < sizeof FIRST_LINE - 1 + CHECK_BYTES)
         return refuse(r, plumb__format("%zu bytes", r->size).s, "a ledger");
-    if (memcmp(r->text, FIRST_LINE, sizeof FIRST_LINE - 1) != 0)
-        return refuse(r, "something else", "plumb-ledger 1");
     r->size -= CHECK_BYTES;
     (void)snprintf(expected, sizeof expected, "check %016" PRIx64 "\n",
                    (uint64_t)XXH3_64bits(r->text, r->size));

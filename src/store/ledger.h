@@ -51,7 +51,9 @@ enum { PLUMB_LEDGER_BYTES_MAX = 1 << 26 };
 /* The text; free() it. */
 PLUMB_MUST_CHECK plumb_status plumb__ledger_print(const plumb_ledger *ledger, char **text,
                                                   size_t *size, plumb_error *err);
-/* Text that is damaged is refused as a whole.  `ledger` must be {0}. */
+/* Text that is damaged is refused as a whole: PLUMB_ERROR_FORMAT.  What is not to be written over has
+ * another error: ARGUMENT what is no ledger, UNSUPPORTED one of another version.  `ledger` must be
+ * {0}. */
 PLUMB_MUST_CHECK plumb_status plumb__ledger_parse(const char *text, size_t size, const char *path,
                                                   plumb_ledger *ledger, plumb_error *err);
 

@@ -4,6 +4,7 @@
  * process while it is read stays readable.  One that has gone before is a miss. */
 #include "store/store.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,14 +45,37 @@ static plumb_status check_options(plumb_store_options *o, plumb_error *err) {
     return PLUMB_OK;
 }
 
-/* Under the lock: what killed writers left goes. */
+/* *damaged: it begins as a ledger, but is none; `err` says why, and `ledger` is empty. */
+static plumb_status read_ledger(const plumb_store *store, plumb_ledger *ledger, bool *damaged,
+                                plumb_error *err) {
+    char *text = NULL;
+    int64_t size = 0;
+    struct stat there;
+    *ledger = (plumb_ledger){0};
+    *damaged = false;
+    if (stat(store->ledger_path, &there) != 0 && errno == ENOENT) return PLUMB_OK;
+    plumb_status status =
+        plumb__file_load(store->ledger_path, PLUMB_LEDGER_BYTES_MAX, &text, &size, err);
+    if (status != PLUMB_OK) return status;
+    status = plumb__ledger_parse(text, (size_t)size, store->ledger_path, ledger, err);
+    free(text);
+    *damaged = status == PLUMB_ERROR_FORMAT;
+    return *damaged ? PLUMB_OK : status;
+}
+
+/* Under the lock: what killed writers left goes.  A folder that has a `ledger` of somebody else's is
+ * refused before anything is done. */
 static plumb_status tidy(const plumb_store *store, plumb_error *err) {
     int lock = -1;
+    plumb_ledger ledger;
+    bool damaged; /* is told when it matters */
     plumb_status status = plumb__store_lock(store->folder, &lock, err);
     if (status != PLUMB_OK) return status;
-    plumb__store_remove_parts(store->folder);
+    status = read_ledger(store, &ledger, &damaged, err);
+    plumb__ledger_free(&ledger);
+    if (status == PLUMB_OK) plumb__store_remove_parts(store->folder);
     plumb__store_unlock(lock);
-    return PLUMB_OK;
+    return status;
 }
 
 static void tell_of_others(const plumb_store *store) {
@@ -133,21 +157,10 @@ plumb_status plumb__store_sequence(const plumb_store *store, const int32_t *toke
 
 plumb_status plumb__store_load_ledger(const plumb_store *store, plumb_ledger *ledger,
                                       plumb_error *err) {
-    char *text = NULL;
-    int64_t size = 0;
     plumb_error fault = {0};
-    struct stat there;
-    *ledger = (plumb_ledger){0};
-    if (stat(store->ledger_path, &there) != 0) return PLUMB_OK;
-    plumb_status status =
-        plumb__file_load(store->ledger_path, PLUMB_LEDGER_BYTES_MAX, &text, &size, &fault);
-    if (status == PLUMB_OK)
-        status = plumb__ledger_parse(text, (size_t)size, store->ledger_path, ledger, &fault);
-    free(text);
-    if (status == PLUMB_ERROR_FORMAT) {
-        plumb__store_say(store, PLUMB_LOG_WARNING, &fault, "counting begins anew");
-        return PLUMB_OK;
-    }
+    bool damaged;
+    plumb_status status = read_ledger(store, ledger, &damaged, &fault);
+    if (damaged) plumb__store_say(store, PLUMB_LOG_WARNING, &fault, "counting begins anew");
     if (status != PLUMB_OK && err) *err = fault;
     return status;
 }

@@ -21,7 +21,8 @@ void plumb__store_say(const plumb_store *store, plumb_log_level level, const plu
                       const char *what);
 PLUMB_MUST_CHECK plumb_status plumb__store_refresh(plumb_store *store, plumb_error *err);
 
-/* Under the lock.  A ledger that is not there, or damaged, begins anew; the latter is said. */
+/* Under the lock.  A ledger that is not there, or damaged, begins anew; the latter is said.  What is no
+ * ledger, or a newer one, is an error. */
 PLUMB_MUST_CHECK plumb_status plumb__store_load_ledger(const plumb_store *store,
                                                        plumb_ledger *ledger, plumb_error *err);
 PLUMB_MUST_CHECK plumb_status plumb__store_write_ledger(const plumb_store *store,

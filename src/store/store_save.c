@@ -13,6 +13,7 @@ typedef struct saving {
     const plumb_session *session;
     plumb_store_sequence wanted;
     plumb_prefix_id id;
+    char *path; /* of the entry */
     int64_t now, bytes;
     plumb_ledger ledger;
     bool *leaving; /* [entries]: superseded by what is saved */
@@ -130,14 +131,9 @@ static plumb_status make_room(saving *s, plumb_store_decision *decision, plumb_e
 
 static plumb_status write_entry(saving *s, plumb_error *err) {
     const plumb_snapshot_extra extra = {.resume_points = true};
-    char name[PLUMB_PREFIX_NAME_SIZE], *path = NULL;
-    plumb__prefix_name(s->id, name);
     plumb__ledger_count(&s->ledger, s->now, s->bytes);
     plumb_status status = plumb__store_write_ledger(s->store, &s->ledger, err);
-    if (status == PLUMB_OK) status = plumb__store_path(s->store->folder, name, &path, err);
-    if (status == PLUMB_OK) status = plumb_session_save(s->session, path, &extra, err);
-    free(path);
-    return status;
+    return status == PLUMB_OK ? plumb_session_save(s->session, s->path, &extra, err) : status;
 }
 
 /* The new entry is there: the beginnings that it holds go, and it takes over how often they were
@@ -173,7 +169,9 @@ static plumb_status save_locked(saving *s, plumb_store_decision *decision, plumb
     s->leaving = calloc(entries + 1, sizeof *s->leaving);
     if (!s->leaving) return plumb__fail_memory(err, "entries", entries);
     *decision = judge(s);
-    if (*decision == PLUMB_STORE_WRITTEN) status = make_room(s, decision, err);
+    if (*decision == PLUMB_STORE_WRITTEN) status = plumb__store_check_place(s->path, err);
+    if (status == PLUMB_OK && *decision == PLUMB_STORE_WRITTEN)
+        status = make_room(s, decision, err);
     if (status != PLUMB_OK || *decision != PLUMB_STORE_WRITTEN) return status;
     status = write_entry(s, err);
     if (status == PLUMB_OK) supersede(s);
@@ -198,10 +196,13 @@ plumb_status plumb_store_save(plumb_store *store, const plumb_session *session,
                 .bytes = plumb_session_snapshot_bytes(session, &extra)};
     if (s.bytes < 0) return plumb__fail_memory(err, "snapshot", 0);
     s.id = plumb__prefix_id(store->rules.model, store->rules.arithmetic_revision, tokens, length);
+    char name[PLUMB_PREFIX_NAME_SIZE];
+    plumb__prefix_name(s.id, name);
     int lock = -1;
-    plumb_status status = plumb__store_sequence(store, tokens, length, &s.wanted, err);
-    if (status != PLUMB_OK) return status;
-    status = plumb__store_lock(store->folder, &lock, err);
+    plumb_status status = plumb__store_path(store->folder, name, &s.path, err);
+    if (status == PLUMB_OK)
+        status = plumb__store_sequence(store, tokens, length, &s.wanted, err);
+    if (status == PLUMB_OK) status = plumb__store_lock(store->folder, &lock, err);
     if (status == PLUMB_OK) {
         status = save_locked(&s, decision, err);
         plumb__store_unlock(lock);
@@ -209,5 +210,6 @@ plumb_status plumb_store_save(plumb_store *store, const plumb_session *session,
     plumb__ledger_free(&s.ledger);
     plumb__prefix_chain_free(&s.wanted.chain);
     free(s.leaving);
+    free(s.path);
     return status;
 }
