@@ -276,7 +276,8 @@ PLUMB_MUST_CHECK plumb_status plumb_session_restore(plumb_session *session,
 
 /* A folder of snapshots in which the longest beginning of a prompt is found again, by this process or a
  * later one, within budgets of space and of bytes written (docs/sessions.md).  Several processes may use
- * one folder.  One call at a time. */
+ * one folder.  One call at a time.  A call that waits for another process is ended by a signal that has a
+ * handler without SA_RESTART: PLUMB_ERROR_CANCELLED. */
 typedef struct plumb_store plumb_store;
 
 typedef struct plumb_store_options {

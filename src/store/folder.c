@@ -47,9 +47,13 @@ plumb_status plumb__store_lock(const char *folder, int *lock, plumb_error *err) 
     plumb_status status = plumb__store_path(folder, "lock", &path, err);
     if (status != PLUMB_OK) return status;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (fd < 0) status = fail_system(path, "open", "a file to lock", err);
-    /* Other failures: a file system without locks. */
-    while (fd >= 0 && flock(fd, LOCK_EX) != 0 && errno == EINTR) continue;
+    if (fd < 0) {
+        status = fail_system(path, "open", "a file to lock", err);
+    } else if (flock(fd, LOCK_EX) != 0 && errno == EINTR) {
+        status = plumb__fail(err, PLUMB_ERROR_CANCELLED, path, NULL, -1, "a signal", "a lock");
+        (void)close(fd);
+        fd = -1;
+    } /* other failures: a file system without locks */
     free(path);
     *lock = fd;
     return status;

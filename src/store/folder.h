@@ -12,7 +12,8 @@ PLUMB_MUST_CHECK plumb_status plumb__store_path(const char *folder, const char *
                                                 plumb_error *err);
 
 /* One process at a time changes what is in the folder; reading needs no lock.  The lock goes with
- * the process that holds it. */
+ * the process that holds it.  That one may be stopped, so a signal ends the wait:
+ * PLUMB_ERROR_CANCELLED. */
 PLUMB_MUST_CHECK plumb_status plumb__store_lock(const char *folder, int *lock, plumb_error *err);
 void plumb__store_unlock(int lock);
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Chats that are restarted, interrupted and killed while they keep sessions: sessions.py PLUMB"""
+import fcntl
 import random
 import re
 import signal
@@ -114,6 +115,37 @@ def test_killed_with_a_store(plumb, folder):
     check(kept == plain, kept)
     for path in store.iterdir():
         check(ENTRY.fullmatch(path.name) or path.name in ("lock", "ledger"), f"left over: {path.name}")
+
+
+def interrupt(process):
+    """Ctrl-C until it ends: one that comes just before a wait is not seen by it."""
+    finish = time.monotonic() + PATIENCE
+    while process.poll() is None and time.monotonic() < finish:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+    process.kill()
+    process.stdin.close()
+    process.stdin = None
+    process.communicate()
+    return process.returncode
+
+
+def test_interrupted_while_another_holds_the_folder(plumb, folder):
+    """A process that was stopped in the middle of a write does not hold up the others for ever."""
+    with open(f"{folder}/lock", "w", encoding="ascii") as lock:
+        process = start(plumb, "--session-dir", folder)
+        for turn, line in enumerate((STORY[1], STORY[0])):
+            if turn == 1:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+            check(process.stdout.readline() != "", "no answer")
+        check(interrupt(process) == 130, f"after a turn: {process.returncode}")
+        process = subprocess.Popen([plumb, "chat", "--session-dir", folder], text=True, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        check("cpu" in process.stderr.readline(), "it did not start")
+        # Before signals are caught it just ends.
+        check(interrupt(process) in (130, -signal.SIGINT), f"at the start: {process.returncode}")
 
 
 def main():

@@ -354,6 +354,11 @@ MUTATIONS = [
         "        if (is_part(dirfd(dir), e->d_name)) (void)unlinkat(dirfd(dir), e->d_name, 0);\n",
         "        if (is_part(dirfd(dir), e->d_name)) continue;\n", "store_folder_test",
         "killed writers would fill the disk"),
+    one("store_waits_for_ever", "src/store/folder.c",
+        "    if (fd < 0) {\n        status = fail_system(path, \"open\", \"a file to lock\", err);",
+        "    while (fd >= 0 && flock(fd, LOCK_EX) != 0 && errno == EINTR) continue;\n"
+        "    if (fd < 0) {\n        status = fail_system(path, \"open\", \"a file to lock\", err);",
+        "cli_sessions_restarted", "another process may be stopped while it holds the lock"),
     one("saved_over_somebodys_file", "src/format/snapshot.c",
         "if (status != PLUMB_OK || memcmp(head, PLUMB_SNAPSHOT_MAGIC, MAGIC) == 0) return status;",
         "if (true) return status;", "cli_sessions store_folder_test", "/save with a mistyped name"),
