@@ -73,10 +73,16 @@ plumb_ledger_entry *plumb__ledger_add(plumb_ledger *ledger, plumb_prefix_id id) 
 
 /* ---- Wear ------------------------------------------------------------------------------------ */
 
-void plumb__ledger_count(plumb_ledger *ledger, int64_t now, int64_t bytes) {
+/* Whether what was counted last still counts.  A clock that was corrected around midnight begins no
+ * budget anew; a day further ahead is of a clock that was wrong, and would last until it comes. */
+static bool is_today(const plumb_ledger *ledger, int64_t now) {
     int64_t day = plumb__store_day(now);
-    if (day > ledger->day) {
-        ledger->day = day;
+    return ledger->day == day || ledger->day == day + 1;
+}
+
+void plumb__ledger_count(plumb_ledger *ledger, int64_t now, int64_t bytes) {
+    if (!is_today(ledger, now)) {
+        ledger->day = plumb__store_day(now);
         ledger->day_bytes = 0;
     }
     ledger->day_bytes += bytes;
@@ -84,7 +90,7 @@ void plumb__ledger_count(plumb_ledger *ledger, int64_t now, int64_t bytes) {
 }
 
 int64_t plumb__ledger_today(const plumb_ledger *ledger, int64_t now) {
-    return plumb__store_day(now) > ledger->day ? 0 : ledger->day_bytes;
+    return is_today(ledger, now) ? ledger->day_bytes : 0;
 }
 
 /* ---- Continuations --------------------------------------------------------------------------- */

@@ -39,8 +39,8 @@ plumb_ledger_entry *plumb__ledger_find(const plumb_ledger *ledger,
 /* The entry of this id, a new one if need be; NULL without memory.  Moves the others. */
 plumb_ledger_entry *plumb__ledger_add(plumb_ledger *ledger, plumb_prefix_id id);
 
-/* Counts bytes as written at `now`.  A day before the last one counted is a clock that was set
- * back: the budget does not begin anew. */
+/* Counts bytes as written at `now`.  The day before the last one counted is a clock that was set
+ * back a little: the budget does not begin anew. */
 void plumb__ledger_count(plumb_ledger *ledger, int64_t now, int64_t bytes);
 int64_t plumb__ledger_today(const plumb_ledger *ledger, int64_t now);
 

@@ -32,14 +32,17 @@ const char *plumb_store_decision_text(plumb_store_decision decision) {
 
 /* ---- Judging --------------------------------------------------------------------------------- */
 
-/* Records of entries that have gone. */
-static void forget_gone(saving *s) {
+/* Drops records of entries that have gone.  A use that is still to come was told by a clock that was
+ * wrong; the entry ages from now on. */
+static void mend_records(saving *s) {
     int64_t kept = 0;
     for (int64_t i = 0; i < s->ledger.n_entries; i++) {
+        plumb_ledger_entry *record = &s->ledger.entry[i];
         bool there = false;
         for (int64_t k = 0; k < s->store->entries.count && !there; k++)
-            there = plumb__prefix_id_equal(s->ledger.entry[i].id, s->store->entries.entry[k].id);
-        if (there) s->ledger.entry[kept++] = s->ledger.entry[i];
+            there = plumb__prefix_id_equal(record->id, s->store->entries.entry[k].id);
+        if (record->used > s->now) record->used = s->now;
+        if (there) s->ledger.entry[kept++] = *record;
     }
     s->ledger.n_entries = kept;
 }
@@ -164,7 +167,7 @@ static plumb_status save_locked(saving *s, plumb_store_decision *decision, plumb
     plumb_status status = plumb__store_refresh(s->store, err);
     if (status == PLUMB_OK) status = plumb__store_load_ledger(s->store, &s->ledger, err);
     if (status != PLUMB_OK) return status;
-    forget_gone(s);
+    mend_records(s);
     size_t entries = (size_t)s->store->entries.count;
     s->leaving = calloc(entries + 1, sizeof *s->leaving);
     if (!s->leaving) return plumb__fail_memory(err, "entries", entries);

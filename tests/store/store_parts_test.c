@@ -160,6 +160,11 @@ static void wear_by_day(void) {
     T_CHECK(plumb__ledger_today(&ledger, 10 * DAY) == 7, "back");
     plumb__ledger_count(&ledger, 10 * DAY, 1);
     T_CHECK(plumb__ledger_today(&ledger, 11 * DAY) == 8 && ledger.ever_bytes == 128, "counted all the same");
+    /* By more than that it was wrong before, and must not use up the days until then. */
+    T_CHECK(plumb__ledger_today(&ledger, 10 * DAY - 1) == 0, "far back");
+    plumb__ledger_count(&ledger, 10 * DAY - 1, 3);
+    T_CHECK(plumb__ledger_today(&ledger, 9 * DAY) == 3 && ledger.ever_bytes == 131, "counted from there");
+    T_CHECK(plumb__ledger_today(&ledger, 10 * DAY) == 0, "and the day after is another");
     plumb__ledger_free(&ledger);
 }
 

@@ -212,6 +212,31 @@ static void full_disk(void) {
     plumb_store_close(store);
 }
 
+/* The clock was years ahead for one write.  At the time of the third, had the first kept its date, the
+ * values would be
+ *     first   1 / (1 + 0) = 1      rather than 1 / (1 + 4), four hours after the clock was put right
+ *     second  2 / (1 + 1) = 1      wanted once, an hour ago, and of equal ones the one used earlier */
+static void clock_put_right(void) {
+    set_up();
+    const int64_t bytes = entry_bytes(branch(0, 0), LONG), ahead = 3650 * DAY;
+    const plumb_store_options options = {.size_bytes = 2 * bytes, .daily_bytes = 2 * bytes};
+    plumb_store *store = new_store("ahead", options);
+    clock_now += ahead;
+    T_CHECK(save_sequence(store, branch(0, 0), LONG) == PLUMB_STORE_WRITTEN, "ahead");
+    clock_now -= ahead;
+    T_CHECK(stats_of(store).written_today == 0, "not today");
+    T_CHECK(save_sequence(store, branch(0, 3), LONG) == PLUMB_STORE_WRITTEN, "put right");
+    clock_now += 3 * HOUR;
+    T_CHECK(restore_and_go_on(store, branch(0, 3), LONG) == LONG, "a hit");
+    clock_now += HOUR;
+    T_CHECK(save_sequence(store, branch(0, 6), LONG) == PLUMB_STORE_WRITTEN, "the third");
+    T_CHECK(!exists(entry_path("ahead", branch(0, 0), LONG)) && exists(entry_path("ahead", branch(0, 3), LONG)), "the first gave way");
+    T_CHECK(save_sequence(store, branch(0, 9), LONG) == PLUMB_STORE_DAILY_BUDGET, "two a day");
+    clock_now += DAY;
+    T_CHECK(save_sequence(store, branch(0, 9), LONG) == PLUMB_STORE_WRITTEN, "the next day");
+    plumb_store_close(store);
+}
+
 /* ---- Arguments ----------------------------------------------------------------------------------------- */
 
 static void refused_arguments(void) {
@@ -243,4 +268,4 @@ static void refused_arguments(void) {
 T_MAIN({"resend", resend}, {"divergence", divergence}, {"the_longest_beginning", the_longest_beginning},
        {"worth_a_read", worth_a_read}, {"worth_a_write", worth_a_write}, {"superseded", superseded},
        {"eviction", eviction}, {"too_large", too_large}, {"daily_budget", daily_budget},
-       {"full_disk", full_disk}, {"refused_arguments", refused_arguments})
+       {"full_disk", full_disk}, {"clock_put_right", clock_put_right}, {"refused_arguments", refused_arguments})
