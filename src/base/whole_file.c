@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static const char suffix[] = ".part";
+static const char suffix[] = PLUMB_WHOLE_FILE_SUFFIX;
 
 static plumb_status fail_system(const char *path, const char *what, const char *expected,
                                 plumb_error *err) {
@@ -85,26 +85,23 @@ static plumb_status open_locked(plumb_whole_file *file, plumb_error *err) {
     }
 }
 
-/* Is what stands there what a writer left that was killed?  Zeros are left by machines that stopped. */
-static plumb_status check_remains(const plumb_whole_file *file, const char *mark, const char *magic,
-                                  plumb_error *err) {
+bool plumb__whole_file_is_left_over(int fd, const char mark[PLUMB_WHOLE_FILE_MARK],
+                                    const char magic[PLUMB_WHOLE_FILE_MARK]) {
     static const char zeros[PLUMB_WHOLE_FILE_MARK];
-    char head[PLUMB_WHOLE_FILE_MARK] = {0};
-    ssize_t got = pread(file->fd, head, sizeof head, 0);
-    if (got < 0) return fail_system(file->part, "read", "a file that can be read", err);
-    if (got == 0) return PLUMB_OK;
-    bool ours = got == (ssize_t)sizeof head &&
-                (memcmp(head, mark, sizeof head) == 0 || memcmp(head, magic, sizeof head) == 0 ||
-                 memcmp(head, zeros, sizeof head) == 0);
-    if (ours) return PLUMB_OK;
-    return plumb__fail(err, PLUMB_ERROR_ARGUMENT, file->part, NULL, 0,
-                       "a file that is no unfinished one", "no file of that name");
+    char head[PLUMB_WHOLE_FILE_MARK];
+    ssize_t got = pread(fd, head, sizeof head, 0);
+    return got == 0 || (got == (ssize_t)sizeof head &&
+                        (memcmp(head, mark, sizeof head) == 0 ||
+                         memcmp(head, magic, sizeof head) == 0 ||
+                         memcmp(head, zeros, sizeof head) == 0));
 }
 
 static plumb_status open_part(plumb_whole_file *file, const char *mark, const char *magic,
                               plumb_error *err) {
     plumb_status status = open_locked(file, err);
-    if (status == PLUMB_OK) status = check_remains(file, mark, magic, err);
+    if (status == PLUMB_OK && !plumb__whole_file_is_left_over(file->fd, mark, magic))
+        status = plumb__fail(err, PLUMB_ERROR_ARGUMENT, file->part, NULL, 0,
+                             "a file that is no unfinished one", "no file of that name");
     if (status != PLUMB_OK) {
         if (file->fd >= 0) (void)close(file->fd); /* not ours to remove */
         file->fd = -1;

@@ -9,6 +9,7 @@
 #include "plumb.h"
 
 enum { PLUMB_WHOLE_FILE_MARK = 8 };
+#define PLUMB_WHOLE_FILE_SUFFIX ".part"
 
 typedef struct plumb_whole_file {
     char *path; /* where it will be: a symbolic link stays and its file is replaced */
@@ -25,6 +26,10 @@ PLUMB_MUST_CHECK plumb_status plumb__whole_file_open(const char *path,
                                                      const char mark[PLUMB_WHOLE_FILE_MARK],
                                                      const char magic[PLUMB_WHOLE_FILE_MARK],
                                                      plumb_whole_file *file, plumb_error *err);
+/* Is an open part what a killed writer left?  Empty, or it begins as one of the two, or with zeros,
+ * which machines leave that stopped. */
+bool plumb__whole_file_is_left_over(int fd, const char mark[PLUMB_WHOLE_FILE_MARK],
+                                    const char magic[PLUMB_WHOLE_FILE_MARK]);
 /* Gives it its name; on failure PATH is as it was and nothing else is left.  (Except when the folder
  * cannot be synced: then the file is there, but may be lost with the next loss of power.) */
 PLUMB_MUST_CHECK plumb_status plumb__whole_file_commit(plumb_whole_file *file, plumb_error *err);

@@ -13,9 +13,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/whole_file.h"
 #include "format/snapshot.h"
 
-static const char part_ending[] = ".part"; /* of base/whole_file.h */
+static const char part_ending[] = PLUMB_WHOLE_FILE_SUFFIX;
 
 static plumb_status fail_system(const char *path, const char *what, const char *expected,
                                 plumb_error *err) {
@@ -101,18 +102,13 @@ plumb_status plumb__store_list(const char *folder, plumb_store_file **files, int
     return PLUMB_OK;
 }
 
-/* Shorter than the mark: killed before the first write.  Zeros: a machine that stopped. */
-static bool begins_as_part(int folder, const char *name) {
-    enum { MARK = 8 };
-    static const char zeros[MARK];
-    char head[MARK];
+static bool is_left_over(int folder, const char *name) {
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return false;
-    ssize_t got = pread(fd, head, MARK, 0);
+    bool ours =
+        plumb__whole_file_is_left_over(fd, PLUMB_SNAPSHOT_PART_MARK, PLUMB_SNAPSHOT_MAGIC);
     (void)close(fd);
-    return got == 0 || (got == MARK && (memcmp(head, PLUMB_SNAPSHOT_PART_MARK, MARK) == 0 ||
-                                        memcmp(head, PLUMB_SNAPSHOT_MAGIC, MARK) == 0 ||
-                                        memcmp(head, zeros, MARK) == 0));
+    return ours;
 }
 
 static bool is_part(int folder, const char *name) {
@@ -126,7 +122,7 @@ static bool is_part(int folder, const char *name) {
     memcpy(entry, name, size - ending);
     entry[size - ending] = 0;
     return plumb__prefix_parse(entry, &id) && is_plain(folder, name, &there) &&
-           begins_as_part(folder, name);
+           is_left_over(folder, name);
 }
 
 void plumb__store_remove_parts(const char *folder) {

@@ -105,6 +105,8 @@ static void strange_files(void) {
                  {"000000102-00112233445566778899aabbccddeeff.plumb-session.part", "", 0, false},
                  {"000000103-00112233445566778899aabbccddeeff.plumb-session.part", "PLUMBSNP1234", 12, false},
                  {"000000104-00112233445566778899aabbccddeeff.plumb-session.part", "somebody's", 10, true},
+                 {"000000107-00112233445566778899aabbccddeeff.plumb-session.part", "\0\0\0\0\0\0\0\0\0", 9, false},
+                 {"000000108-00112233445566778899aabbccddeeff.plumb-session.part", "PLUMB", 5, true},
                  {"README.part", "PLUMBprt1234", 12, true}};
     plumb_store *store = new_store("strange", (plumb_store_options){0});
     for (int saved = 0; saved < 2; saved++) {
