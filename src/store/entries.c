@@ -134,16 +134,17 @@ int64_t plumb__store_shared(const plumb_store_entry *entry, const plumb_store_se
 }
 
 plumb_store_worth plumb__store_worth_of(const plumb_store_entries *entries, int64_t i,
-                                        const plumb_ledger_entry *record, const bool *leaving) {
+                                        const plumb_ledger_entry *record,
+                                        const plumb_store_sequence *coming) {
     const plumb_store_entry *e = &entries->entry[i];
     plumb_store_worth worth = {.length = e->damaged ? 0 : e->id.length,
+                               .shared = plumb__store_shared(e, coming),
                                .bytes = e->bytes,
                                .hits = record ? record->hits : 0,
                                .used = record ? record->used : e->modified / INT64_C(1000000000)};
     for (int64_t k = 0; k < entries->count && !e->damaged; k++) {
         const plumb_store_entry *other = &entries->entry[k];
-        if (k == i || other->damaged || (leaving && leaving[k]) ||
-            !plumb__store_rules_equal(&e->rules, &other->rules))
+        if (k == i || other->damaged || !plumb__store_rules_equal(&e->rules, &other->rules))
             continue;
         int64_t shared = plumb__prefix_shared(&e->chain, &other->chain);
         if (shared > worth.shared) worth.shared = shared;

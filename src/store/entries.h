@@ -49,9 +49,10 @@ typedef struct plumb_store_sequence {
  * rounded down to whole blocks; 0 for an entry of other rules. */
 int64_t plumb__store_shared(const plumb_store_entry *entry, const plumb_store_sequence *sequence);
 
-/* The i-th entry's worth; `record` is its line of the ledger or NULL.  Entries for which `leaving`
- * (may be NULL) is set do not count as ones that share its beginning. */
+/* The i-th entry's worth once there is an entry of `coming`, too; `record` is its line of the ledger or
+ * NULL. */
 plumb_store_worth plumb__store_worth_of(const plumb_store_entries *entries, int64_t i,
-                                        const plumb_ledger_entry *record, const bool *leaving);
+                                        const plumb_ledger_entry *record,
+                                        const plumb_store_sequence *coming);
 
 #endif

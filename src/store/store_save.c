@@ -83,7 +83,7 @@ static int64_t least_valuable(const saving *s) {
     for (int64_t i = 0; i < v->count; i++) {
         if (s->leaving[i]) continue;
         plumb_store_worth worth =
-            plumb__store_worth_of(v, i, plumb__ledger_find(&s->ledger, v->entry[i].id), s->leaving);
+            plumb__store_worth_of(v, i, plumb__ledger_find(&s->ledger, v->entry[i].id), &s->wanted);
         if (found >= 0 && !plumb__store_gives_way(&worth, &least, s->now)) continue;
         least = worth;
         found = i;

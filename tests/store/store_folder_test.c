@@ -26,6 +26,13 @@ static void flip_byte(const char *path, long at) {
 static void damaged_entries(void) {
     sequence s = branch(MOST, 0);
     plumb_store *store = new_store("damaged", (plumb_store_options){0});
+    T_CHECK(save_sequence(store, branch(97, 2), LONG + 32) == PLUMB_STORE_WRITTEN, "nearly as good");
+    T_CHECK(save_sequence(store, s, LONG + 32) == PLUMB_STORE_WRITTEN, "the best");
+    flip_byte(entry_path("damaged", s, LONG + 32), -1);
+    T_CHECK(restore_and_go_on(store, s, LONG) == 97, "one that was opened before, and left for the best");
+    plumb_store_close(store);
+
+    store = new_store("damaged", (plumb_store_options){0});
     T_CHECK(save_sequence(store, branch(60, 1), LONG) == PLUMB_STORE_WRITTEN, "a branch");
     T_CHECK(save_sequence(store, s, LONG) == PLUMB_STORE_WRITTEN, "the best");
     /* The last byte: it opens, and fails when it is restored. */

@@ -179,6 +179,9 @@ static void continuations(void) {
     plumb__ledger_went_on(&e, tokens, 90);
     plumb__ledger_went_on(&e, other, 90);
     T_CHECK(e.next_tokens == 20 && !e.shared, "longer is the same conversation");
+    plumb_ledger_entry again = e;
+    plumb__ledger_went_on(&again, tokens, 19);
+    T_CHECK(again.shared, "a shorter one is not: conversations grow");
     plumb__ledger_went_on(&e, tokens + 1, 90);
     T_CHECK(e.shared, "another one");
     plumb__ledger_went_on(&e, tokens, 90);

@@ -52,6 +52,19 @@ static void the_longest_beginning(void) {
     plumb_store_close(store);
 }
 
+/* Of entries that agree as far the shortest: it needs the least going back. */
+static void the_shortest_of_equals(void) {
+    static const int64_t lengths[] = {100, 80, 90};
+    plumb_store *store = new_store("shortest", (plumb_store_options){0});
+    for (int32_t i = 0; i < 3; i++)
+        T_CHECK(save_sequence(store, branch(40, 3 * i), lengths[i]) == PLUMB_STORE_WRITTEN, "%d", (int)i);
+    plumb_session *session = specimen_session(model, 0);
+    T_CHECK(restore(store, session, branch(40, 20), 60) == 40 && plumb_session_length(session) == 80, "%" PRId64,
+            plumb_session_length(session));
+    plumb_session_destroy(session);
+    plumb_store_close(store);
+}
+
 static int stop_after_80(void *user, int64_t done, int64_t total) {
     (void)user;
     (void)total;
@@ -131,6 +144,23 @@ static void superseded(void) {
     plumb_store_close(store);
 }
 
+/* A conversation that was wanted is as much wanted when it has grown. */
+static void hits_are_taken_over(void) {
+    plumb_store *store = new_store("hits", (plumb_store_options){0});
+    sequence s = branch(MOST, 0);
+    plumb_ledger ledger = {0};
+    plumb_error err;
+    T_CHECK(save_sequence(store, s, 50) == PLUMB_STORE_WRITTEN, "50");
+    for (int i = 0; i < 2; i++) T_CHECK(restore_and_go_on(store, s, 50) == 50, "a hit");
+    T_CHECK(save_sequence(store, s, LONG) == PLUMB_STORE_WRITTEN, "100");
+    T_CHECK(plumb__store_load_ledger(store, &ledger, &err) == PLUMB_OK, "ledger");
+    plumb_prefix_id id = plumb__prefix_id(store->rules.model, store->rules.arithmetic_revision, s.ids, LONG);
+    const plumb_ledger_entry *record = plumb__ledger_find(&ledger, id);
+    T_CHECK(record && record->hits == 2 && record->used == clock_now, "its record");
+    plumb__ledger_free(&ledger);
+    plumb_store_close(store);
+}
+
 /* Three entries of one size S and S tokens worth each; the values are, at the time of the fourth:
  *     first   2 / (1 + 1) = 1      wanted once, an hour ago
  *     second  1 / (1 + 3) = 0.25   saved three hours ago
@@ -161,6 +191,41 @@ static void eviction(void) {
 }
 
 /* A budget of one entry less a byte holds none, and is not a reason to throw others away. */
+/* What the new entry has as well is worth little, however lately it was used: 100 - 64 tokens are saved,
+ * against 100 of the older entry. */
+static void eviction_for_a_branch(void) {
+    set_up();
+    const int64_t bytes = entry_bytes(branch(0, 0), LONG);
+    plumb_store *store = new_store("branch", (plumb_store_options){.size_bytes = 2 * bytes});
+    T_CHECK(save_sequence(store, branch(0, 3), LONG) == PLUMB_STORE_WRITTEN, "another");
+    clock_now += HOUR / 2;
+    T_CHECK(save_sequence(store, branch(MOST, 0), LONG) == PLUMB_STORE_WRITTEN, "one");
+    T_CHECK(save_sequence(store, branch(64, 1), LONG) == PLUMB_STORE_WRITTEN, "its branch");
+    T_CHECK(!exists(entry_path("branch", branch(MOST, 0), LONG)) && exists(entry_path("branch", branch(0, 3), LONG)),
+            "the one gave way");
+    plumb_store_close(store);
+}
+
+/* The entry that gives way is not the one that is superseded, which goes all the same. */
+static void eviction_and_superseding(void) {
+    set_up();
+    sequence s = branch(MOST, 0);
+    plumb_store *store = new_store("both", (plumb_store_options){.size_bytes = entry_bytes(s, MOST)});
+    T_CHECK(save_sequence(store, branch(0, 3), 33) == PLUMB_STORE_WRITTEN, "another");
+    T_CHECK(save_sequence(store, s, 33) == PLUMB_STORE_WRITTEN && stats_of(store).entries == 2, "a beginning");
+    T_CHECK(save_sequence(store, s, MOST) == PLUMB_STORE_WRITTEN, "as large as the store may be");
+    T_CHECK(stats_of(store).entries == 1 && stats_of(store).bytes == entry_bytes(s, MOST), "alone");
+    plumb_store_close(store);
+
+    const int64_t both = entry_bytes(branch(0, 3), 33) + entry_bytes(s, MOST);
+    store = new_store("both", (plumb_store_options){.size_bytes = both});
+    T_CHECK(save_sequence(store, branch(0, 3), 33) == PLUMB_STORE_WRITTEN, "another");
+    T_CHECK(save_sequence(store, s, 33) == PLUMB_STORE_WRITTEN, "a beginning");
+    T_CHECK(save_sequence(store, s, MOST) == PLUMB_STORE_WRITTEN, "longer");
+    T_CHECK(stats_of(store).entries == 2 && stats_of(store).bytes == both, "the other need not give way");
+    plumb_store_close(store);
+}
+
 static void too_large(void) {
     set_up();
     sequence s = branch(MOST, 0);
@@ -266,6 +331,8 @@ static void refused_arguments(void) {
 }
 
 T_MAIN({"resend", resend}, {"divergence", divergence}, {"the_longest_beginning", the_longest_beginning},
-       {"worth_a_read", worth_a_read}, {"worth_a_write", worth_a_write}, {"superseded", superseded},
-       {"eviction", eviction}, {"too_large", too_large}, {"daily_budget", daily_budget},
+       {"the_shortest_of_equals", the_shortest_of_equals},
+       {"worth_a_read", worth_a_read}, {"worth_a_write", worth_a_write}, {"superseded", superseded}, {"hits_are_taken_over", hits_are_taken_over},
+       {"eviction", eviction}, {"eviction_for_a_branch", eviction_for_a_branch},
+       {"eviction_and_superseding", eviction_and_superseding}, {"too_large", too_large}, {"daily_budget", daily_budget},
        {"full_disk", full_disk}, {"clock_put_right", clock_put_right}, {"refused_arguments", refused_arguments})
