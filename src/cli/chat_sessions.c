@@ -98,6 +98,9 @@ int cli_chat_save(cli_chat *chat, const char *path) {
     size_t size = 0;
     plumb_error err = {0};
     plumb_status status = check_target(path, &err);
+    /* The session still holds what was said before a /reset; whoever gets the file must not. */
+    if (status == PLUMB_OK && chat->n_turns == 0)
+        status = plumb_session_rewind(chat->runtime.session, 0, &err);
     if (status == PLUMB_OK) status = cli_chat_note_write(&note, &text, &size, &err);
     const plumb_snapshot_extra extra = {.sampling = &chat->runtime.sampling,
                                         .note = text,
