@@ -82,9 +82,10 @@ const cli_command cli_commands[] = {
      "  plumb bench --plot speed.svg before.csv after.csv\n\n"
      "--vs measures this command line (A) against another one (B), which the shell runs; both get --csv "
      "at their end and DS4_BENCH_DECODE_LOGITS_DUMP in their environment, as other programs of the "
-     "field take them. Runs are whole processes, in the order A B B A. Printed are, for each frontier, the ratios of speed, A over B, of neighbouring runs. A is slower where "
-     "their median is below 1 less the threshold, and so are all of them but an eighth. The logits of "
-     "all runs are compared bit by bit.\n\n"
+     "field take them. Runs are whole processes, in the order A B B A. Printed are, for each frontier, "
+     "the ratios of speed, A over B, of neighbouring runs. A is slower where their median is below 1 "
+     "less the threshold, and so are all of them but an eighth. The logits of all runs are compared bit "
+     "by bit.\n\n"
      "  plumb bench -m MODEL --vs 'old/plumb bench -m MODEL'\n\n"
      "Exit status 1: A is slower, or bits differ that may not.",
      cli_run_bench},
