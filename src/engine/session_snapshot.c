@@ -103,6 +103,12 @@ static plumb_status check_extra(const plumb_snapshot_extra *extra, plumb_error *
     return PLUMB_OK;
 }
 
+static int64_t sampling_bytes_of(const plumb_snapshot_extra *extra) {
+    if (!extra->sampling) return 0;
+    return PLUMB_SNAPSHOT_SAMPLING_BYTES +
+           (int64_t)extra->sampling->n_bias * PLUMB_SNAPSHOT_BIAS_BYTES;
+}
+
 /* Everything the file will hold; `sampling` are the bytes of extra->sampling. */
 static void list_session(section_list *list, const plumb_session *s,
                          const plumb_snapshot_extra *extra, uint8_t *sampling,
@@ -144,11 +150,9 @@ plumb_status plumb_session_save(const plumb_session *s, const char *path,
     if (!extra) extra = &nothing;
     plumb_status status = check_extra(extra, err);
     if (status != PLUMB_OK) return status;
-    int64_t bytes = 0;
+    int64_t bytes = sampling_bytes_of(extra);
     uint8_t *sampling = NULL;
     if (extra->sampling) {
-        bytes = PLUMB_SNAPSHOT_SAMPLING_BYTES +
-                (int64_t)extra->sampling->n_bias * PLUMB_SNAPSHOT_BIAS_BYTES;
         sampling = malloc((size_t)bytes);
         if (!sampling) return plumb__fail_memory(err, "sampling", (size_t)bytes);
         plumb__snapshot_pack_sampling(extra->sampling, sampling);
@@ -164,11 +168,7 @@ int64_t plumb_session_snapshot_bytes(const plumb_session *s, const plumb_snapsho
     section_list list;
     if (!extra) extra = &nothing;
     if (!list_create(&list, s->state->config)) return -1;
-    int64_t sampling_bytes = 0;
-    if (extra->sampling)
-        sampling_bytes = PLUMB_SNAPSHOT_SAMPLING_BYTES +
-                         (int64_t)extra->sampling->n_bias * PLUMB_SNAPSHOT_BIAS_BYTES;
-    list_session(&list, s, extra, extra->sampling ? &sampling : NULL, sampling_bytes);
+    list_session(&list, s, extra, extra->sampling ? &sampling : NULL, sampling_bytes_of(extra));
     int64_t bytes = PLUMB_SNAPSHOT_HEADER_BYTES + list.count * PLUMB_SNAPSHOT_ENTRY_BYTES;
     for (int64_t i = 0; i < list.count; i++) bytes += list.section[i].bytes;
     free(list.section);
