@@ -107,6 +107,28 @@ void plumb__source_give_back(plumb_weight_source *source) { (void)source; }
 
 void plumb__source_abandon(plumb_weight_source *source) { source->requested = 0; }
 
+bool plumb__source_hold(plumb_weight_source *source, int64_t rows) {
+    (void)source;
+    (void)rows;
+    return false;
+}
+
+void plumb__source_let_go(plumb_weight_source *source) { (void)source; }
+
+const plumb_expert_addresses *plumb__source_addresses(plumb_weight_source *source) {
+    (void)source;
+    return NULL;
+}
+
+void plumb__source_used(plumb_weight_source *source, int64_t layer, const int32_t *ids,
+                        const int32_t *rows, int64_t n) {
+    (void)source;
+    (void)layer;
+    (void)ids;
+    (void)rows;
+    (void)n;
+}
+
 bool plumb__source_reads_ahead(plumb_weight_source *source) {
     (void)source;
     return false;

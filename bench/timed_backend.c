@@ -73,6 +73,10 @@ static void *timed_prepare(plumb_backend *b, const plumb_matrix *w, int64_t *byt
     return inner_of(b)->ops->prepare(inner_of(b), w, bytes);
 }
 
+static void timed_wait(plumb_backend *b) { inner_of(b)->ops->wait(inner_of(b)); }
+static int64_t timed_memory_limit(plumb_backend *b) {
+    return inner_of(b)->ops->memory_limit(inner_of(b));
+}
 static plumb_status timed_check(plumb_backend *b) { return inner_of(b)->ops->check(inner_of(b)); }
 
 static int64_t timed_quantized_bytes(plumb_backend *b, int64_t rows, int64_t k) {
@@ -87,6 +91,10 @@ static int64_t timed_quantized_bytes(plumb_backend *b, int64_t rows, int64_t k) 
         inner_of(b)->ops->op(inner_of(b), __VA_ARGS__);        \
         (void)note(b, #op, NULL, start, 0);                    \
     } while (0)
+
+static void timed_copy(plumb_backend *b, const void *from, void *to, int64_t bytes) {
+    TIMED_ROWS(copy, from, to, bytes);
+}
 
 static void timed_quantize(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t k,
                            plumb_quantized *out) {
@@ -258,7 +266,10 @@ static const plumb_backend_ops timed_ops = {
     .begin = timed_begin,
     .end = timed_end,
     .prepare = timed_prepare,
+    .wait = timed_wait,
     .check = timed_check,
+    .memory_limit = timed_memory_limit,
+    .copy = timed_copy,
     .quantized_bytes = timed_quantized_bytes,
     .quantize = timed_quantize,
     .linear_quantized = timed_linear_quantized,

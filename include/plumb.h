@@ -78,7 +78,14 @@ typedef struct plumb_model plumb_model;
 typedef void (*plumb_route_fn)(void *user, int64_t position, int64_t layer, const int32_t *ids,
                                int64_t n);
 
+typedef enum plumb_device {
+    PLUMB_DEVICE_BEST, /* Metal where the build has it and it works, else the CPU */
+    PLUMB_DEVICE_CPU,
+    PLUMB_DEVICE_METAL
+} plumb_device;
+
 typedef struct plumb_model_options {
+    plumb_device device; /* never changes a result */
     int threads;      /* 0: one per core this process may use */
     /* NULL: best; or portable, avx2, avx512, avx512_bf16, neon (PLUMB_CPU overrides) */
     const char *cpu_level;
@@ -107,7 +114,8 @@ typedef struct plumb_model_info {
     int64_t resident_bytes;     /* weights held in memory now */
     bool streaming;
     int threads;
-    const char *cpu_level;      /* static string */
+    const char *device;         /* "cpu" or "metal" */
+    const char *cpu_level;      /* static string; NULL where the CPU does not compute */
     const char *path;           /* lives as long as the model */
 } plumb_model_info;
 

@@ -4,6 +4,9 @@
  * defined bit for bit by docs/arithmetic.md, treats rows independently, and so gives the same bits
  * however rows are grouped.  All pointers are in the backend's memory (`allocate`).
  *
+ * A backend may run behind: its operations happen in the order of their calls, but perhaps later.  Only
+ * after `wait` may the caller look at what they wrote, write what they read, or release it.
+ *
  * Conventions: a row of activations is plumb_act[width] (bf16); shapes stand beside every pointer,
  * slowest first; `rows` is the number of rows of the call.  A non-finite value inside an operation
  * raises the backend's fault flag, which `check` reports; the values are then meaningless. */
@@ -45,6 +48,27 @@ typedef struct plumb_expert_group {
 
 /* Activations quantised to e4m3 by blocks of 32, in the backend's own layout. */
 typedef struct plumb_quantized plumb_quantized;
+
+/* Where the payloads of an expert are, as the backend's own operations name memory (`address`): codes and
+ * scales of w1, w2, w3; all 0 when the expert is not in memory. */
+typedef struct plumb_expert_addresses {
+    uint64_t payload[6];
+} plumb_expert_addresses;
+
+/* The experts of a layer, from route to sum. */
+typedef struct plumb_held_experts {
+    int64_t layer, experts, k;
+    const plumb_expert_addresses *table; /* [experts] */
+    const plumb_expert *shared;
+    const plumb_quantized *x;   /* [rows][hidden] */
+    const int32_t *ids;         /* [rows][k] as `route` leaves them */
+    const float *weights;       /* [rows][k] */
+    float limit;
+    int32_t *slots, *where;     /* work: [rows * (k + 1)] each */
+    float *slot_weights;        /* work: [rows * (k + 1)] */
+    plumb_act *outputs;         /* work: [rows * (k + 1)][hidden] */
+    plumb_act *out;             /* [rows][hidden] */
+} plumb_held_experts;
 
 typedef struct plumb_attention_args {
     const plumb_act *query;     /* [rows][heads][dim] */
@@ -92,9 +116,16 @@ typedef struct plumb_backend_ops {
      * backend's memory, of *bytes bytes, for the matrix's `prepared`.  NULL when it wants none
      * (*bytes 0) or has no memory for them. */
     void *(*prepare)(plumb_backend *b, const plumb_matrix *w, int64_t *bytes);
-    /* Waits for all operations.  PLUMB_ERROR_VALUE when one met a non-finite value since the last
-     * check, PLUMB_ERROR_MEMORY when one had no scratch memory. */
+    /* Until all operations are done. */
+    void (*wait)(plumb_backend *b);
+    /* Sends on its way what has been asked for, and says without waiting what is known of it:
+     * PLUMB_ERROR_VALUE when an operation met a non-finite value since the last check,
+     * PLUMB_ERROR_MEMORY when one had no scratch memory, PLUMB_ERROR_IO when the device failed. */
     plumb_status (*check)(plumb_backend *b);
+    /* Memory that this backend can work with at once, bytes; 0: all there is. */
+    int64_t (*memory_limit)(plumb_backend *b);
+    /* bytes from one place in the backend's memory to another, in turn with the other operations. */
+    void (*copy)(plumb_backend *b, const void *from, void *to, int64_t bytes);
 
     /* Most memory of its own that a batch of `rows` rows makes the backend keep: `widest` input of a
      * linear, `places` slots of experts of `inter`. */
@@ -155,6 +186,13 @@ typedef struct plumb_backend_ops {
     void (*experts)(plumb_backend *b, const plumb_quantized *x, const plumb_expert_group *groups,
                     int64_t n_groups, const float *weights, int64_t slots_per_row, float limit,
                     plumb_act *outputs);
+    /* Offered, the three together, where a look at the ids by the caller would stop the device (NULL
+     * elsewhere).  experts_held: what `experts` and `experts_sum` do for a whole layer, without the caller
+     * knowing which experts those are.  When one of them is not in memory, this and every later operation
+     * does nothing, until `missed`, which waits, has told the layer; -1: there was no such. */
+    void (*experts_held)(plumb_backend *b, const plumb_held_experts *args, int64_t rows);
+    int64_t (*missed)(plumb_backend *b);
+    uint64_t (*address)(plumb_backend *b, const void *memory);
     /* out [rows][hidden] is the sum over a row's slots in ascending place, rounded once (arithmetic.md
      * 11); the output of slot s lies in row where[s] of outputs. */
     void (*experts_sum)(plumb_backend *b, const plumb_act *outputs, const int32_t *where,

@@ -6,10 +6,17 @@
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-int64_t plumb__budget_default(void) {
+int64_t plumb__budget_limit(plumb_backend *backend) {
+    int64_t memory = plumb__machine_memory_bytes(), limit = backend->ops->memory_limit(backend);
+    if (memory == 0) return limit;
+    return limit > 0 ? least(limit, memory) : memory;
+}
+
+int64_t plumb__budget_default(plumb_backend *backend) {
     enum { GB = 1000000000 };
     int64_t memory = plumb__machine_memory_bytes();
-    return memory - least(most(memory / 8, 4LL * GB), memory / 2);
+    int64_t spared = memory - least(most(memory / 8, 4LL * GB), memory / 2);
+    return least(spared, plumb__budget_limit(backend));
 }
 
 int64_t plumb__budget_dense_bytes(const plumb_checkpoint *checkpoint) {

@@ -5,8 +5,10 @@
 
 #include "engine/engine.h"
 
-/* What this machine can spare: an eighth, at least 4 GB and at most half, is for everything else. */
-int64_t plumb__budget_default(void);
+/* Memory that the backend can work with: the machine's, or less where a device says so; 0: not known. */
+int64_t plumb__budget_limit(plumb_backend *backend);
+/* What of it this machine can spare: an eighth, at least 4 GB and at most half, is for everything else. */
+int64_t plumb__budget_default(plumb_backend *backend);
 
 /* Weights that are always in memory, by the checkpoint. */
 int64_t plumb__budget_dense_bytes(const plumb_checkpoint *checkpoint);

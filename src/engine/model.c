@@ -2,9 +2,9 @@
 #include "engine/engine.h"
 
 #include "arith/float_env.h"
-#include "backend/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "base/machine.h"
+#include "engine/device.h"
 #include "engine/memory_budget.h"
 #include "stream/hot_list.h"
 #include "text/token_map.h"
@@ -19,21 +19,23 @@ static void log_line(const plumb_model_options *options, plumb_log_level level, 
 /* ---- Streaming or not ------------------------------------------------------------------------- */
 
 /* Without streaming all experts end up in memory.  What leaves nothing to others is streamed. */
-static bool fits(const plumb_checkpoint *checkpoint) {
+static bool fits(const plumb_model *model) {
+    const plumb_checkpoint *checkpoint = model->checkpoint;
     int64_t needed = plumb__budget_dense_bytes(checkpoint);
     for (int64_t i = 0; i < plumb__checkpoint_count(checkpoint); i++) {
         const plumb_tensor *t = plumb__checkpoint_tensor(checkpoint, i);
         if (t->tensor_class == PLUMB_CLASS_EXPERT) needed += t->bytes;
     }
-    return plumb__machine_memory_bytes() == 0 || needed <= plumb__budget_default();
+    return plumb__machine_memory_bytes() == 0 || needed <= plumb__budget_default(model->backend);
 }
 
 static plumb_status choose_streaming(plumb_model *model, const plumb_model_options *options,
                                      plumb_error *err) {
-    model->streaming = options->streaming || !fits(model->checkpoint);
+    model->streaming = options->streaming || !fits(model);
     if (!model->streaming) return PLUMB_OK;
-    int64_t memory = plumb__machine_memory_bytes();
-    model->memory_bytes = options->memory_bytes ? options->memory_bytes : plumb__budget_default();
+    int64_t memory = plumb__budget_limit(model->backend);
+    model->memory_bytes =
+        options->memory_bytes ? options->memory_bytes : plumb__budget_default(model->backend);
     if (memory > 0 && model->memory_bytes > memory) {
         log_line(options, PLUMB_LOG_WARNING,
                  plumb__format("a memory budget of %.1f GB is cut to this machine's %.1f GB",
@@ -51,7 +53,7 @@ static plumb_status open_source(plumb_model *model, const plumb_model_options *o
         .slots = model->streaming ? 1 : 0, /* until the weights have their memory */
         .uncached = model->streaming, .eviction = PLUMB_EVICT_AGE_OVER_USE, .read_ahead = !options->no_read_ahead,
         .reader = reading->reader, .wrap = reading->wrap, .wrap_user = reading->wrap_user,
-        .log = options->log, .log_user = options->log_user};
+        .backend = model->backend, .log = options->log, .log_user = options->log_user};
     return plumb__source_open(model->checkpoint, &source, &model->source, err);
 }
 
@@ -130,14 +132,11 @@ static plumb_status open_parts(plumb_model *model, const plumb_model_options *op
                                                  &model->checkpoint, err);
     if (status != PLUMB_OK) return status;
     const plumb_model_config *config = plumb__checkpoint_config(model->checkpoint);
-    status = choose_streaming(model, options, err);
+    status = plumb__device_open(model, options, err);
+    if (status == PLUMB_OK) status = choose_streaming(model, options, err);
     if (status == PLUMB_OK)
         status = plumb__token_map_load(model->path, config->vocab, config->engram_folded_vocab,
                                        config->image_id, &model->token_map, err);
-    const char *level = plumb__machine_level_from_environment();
-    if (status == PLUMB_OK)
-        status = plumb__cpu_backend_create(model->threads, level ? level : options->cpu_level,
-                                           &model->backend, &model->cpu_level, err);
     if (status == PLUMB_OK) status = open_source(model, options, reading, err);
     if (status == PLUMB_OK)
         status = plumb__network_open(model->checkpoint, model->backend, model->source,
@@ -197,8 +196,6 @@ plumb_status plumb__model_open_reading(const char *path, const plumb_model_optio
         plumb_model_close(model);
         return status;
     }
-    log_line(options, PLUMB_LOG_INFO,
-             plumb__format("cpu: %s kernels, %d threads", model->cpu_level, model->threads).s);
     if (model->streaming) log_streaming(model, options);
     *out = model;
     return PLUMB_OK;
@@ -229,7 +226,8 @@ void plumb_model_get_info(const plumb_model *model, plumb_model_info *info) {
         .experts = c->experts, .experts_per_token = c->experts_per_token,
         .max_positions = c->max_positions, .bos_id = c->bos_id, .eos_id = c->eos_id,
         .resident_bytes = model->network.weights.bytes + stats.bytes,
-        .streaming = model->streaming, .threads = model->threads, .cpu_level = model->cpu_level, .path = model->path};
+        .streaming = model->streaming, .threads = model->threads, .device = model->backend->ops->name,
+        .cpu_level = model->cpu_level, .path = model->path};
 }
 
 /* ---- Streaming, while it runs ------------------------------------------------------------------ */

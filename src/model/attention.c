@@ -1,8 +1,6 @@
 /* Attention of one layer (model.md section 4.4). */
 #include "model/network.h"
 
-#include <string.h>
-
 /* The quantised row `row` of a batch of width k. */
 static const plumb_quantized *quantized_row(plumb_network *n, const plumb_quantized *q, int64_t k,
                                             int64_t row) {
@@ -45,8 +43,8 @@ static void make_window_keys(plumb_network *n, int64_t first, int64_t end, int64
     ops->pack_window(n->backend, w->kv, rows, c->head_dim, w->chunk + first * row_bytes);
     /* Rows before `first` that a ring would keep belong to positions that nothing reads again. */
     int64_t kept = end < c->window ? end : c->window;
-    memcpy(w->pending_ring + layer * kept * row_bytes, w->chunk + (end - kept) * row_bytes,
-           (size_t)(kept * row_bytes));
+    ops->copy(n->backend, w->chunk + (end - kept) * row_bytes,
+              w->pending_ring + layer * kept * row_bytes, kept * row_bytes);
 }
 
 /* out = wo_b (wo_a per group of heads): the groups are bf16 products, not quantised ones. */

@@ -15,13 +15,17 @@ enum {
     NEARLY_ALL = 4        /* choices for each expert of a layer: e^-4 of them are left out */
 };
 
+int32_t *plumb__expert_ids(const plumb_network *n, const plumb_batch *batch, int64_t layer) {
+    return n->work.expert_ids + layer * batch->rows * n->config->experts_per_token;
+}
+
 /* Sorts slots by expert, by counting, and makes one group per expert in use; their ids go to
  * work.distinct.  Returns the number of groups. */
-static int64_t group_slots(const plumb_network *n, int64_t rows) {
+static int64_t group_slots(const plumb_network *n, const int32_t *ids, int64_t rows) {
     const plumb_workspace *w = &n->work;
     int64_t experts = n->config->experts, k = n->config->experts_per_token;
     for (int64_t e = 0; e < experts; e++) w->slot_end[e] = 0;
-    for (int64_t i = 0; i < rows * k; i++) w->slot_end[w->expert_ids[i]]++;
+    for (int64_t i = 0; i < rows * k; i++) w->slot_end[ids[i]]++;
     int32_t begin = 0;
     for (int64_t e = 0; e < experts; e++) {
         int32_t count = w->slot_end[e];
@@ -31,7 +35,7 @@ static int64_t group_slots(const plumb_network *n, int64_t rows) {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < k; i++) {
             int32_t slot = (int32_t)(r * (k + 1) + i);
-            int32_t at = w->slot_end[w->expert_ids[r * k + i]]++;
+            int32_t at = w->slot_end[ids[r * k + i]]++;
             w->slots[at] = slot;
             w->slot_where[slot] = at;
             w->slot_weights[slot] = w->expert_weights[r * k + i];
@@ -86,6 +90,7 @@ static void look_ahead(plumb_network *n, const plumb_batch *batch, const plumb_a
     } else if (next_rows > 0 && rows <= GUESSED_ROWS) {
         plumb_workspace *w = &n->work;
         route(n, x, rows, next, w->guessed_ids, w->guessed_weights);
+        n->backend->ops->wait(n->backend);
         int64_t count = 0;
         for (int64_t i = 0; i < rows * k; i++) {
             bool is_new = true;
@@ -128,6 +133,7 @@ static plumb_status compute(plumb_network *n, const plumb_batch *batch, int64_t 
         }
         n->backend->ops->experts(n->backend, w->xq, ready, n_ready, w->slot_weights,
                                  c->experts_per_token + 1, c->swiglu_limit, w->expert_out);
+        n->backend->ops->wait(n->backend); /* nothing reads them any more */
         plumb__source_give_back(n->source);
         n_groups -= count;
         n_ready = 0;
@@ -135,19 +141,26 @@ static plumb_status compute(plumb_network *n, const plumb_batch *batch, int64_t 
     return PLUMB_OK;
 }
 
-plumb_status plumb__experts(plumb_network *n, const plumb_batch *batch, int64_t layer,
-                            int64_t first, plumb_error *err) {
+void plumb__experts_tell(plumb_network *n, const plumb_batch *batch, int64_t layer, int64_t first) {
+    int64_t rows = batch->rows - first, k = n->config->experts_per_token;
+    const int32_t *ids = plumb__expert_ids(n, batch, layer);
+    if (rows == 0) return;
+    if (n->routes)
+        for (int64_t r = 0; r < rows; r++)
+            n->routes(n->routes_user, batch->state->length + first + r, layer, ids + r * k, k);
+    if (!n->holding) return;
+    int64_t count = group_slots(n, ids, rows);
+    plumb__source_used(n->source, layer, n->work.distinct, n->work.distinct_rows, count);
+}
+
+plumb_status plumb__experts_from_source(plumb_network *n, const plumb_batch *batch, int64_t layer,
+                                        int64_t first, plumb_error *err) {
     const plumb_model_config *c = n->config;
     const plumb_backend_ops *ops = n->backend->ops;
     plumb_workspace *w = &n->work;
     int64_t rows = batch->rows - first, k = c->experts_per_token;
     const plumb_act *x = w->x + first * c->hidden;
-    route(n, x, rows, layer, w->expert_ids, w->expert_weights);
-    if (n->routes)
-        for (int64_t r = 0; r < rows; r++)
-            n->routes(n->routes_user, batch->state->length + first + r, layer,
-                      w->expert_ids + r * k, k);
-    int64_t n_groups = group_slots(n, rows);
+    int64_t n_groups = group_slots(n, plumb__expert_ids(n, batch, layer), rows);
     plumb_status status =
         plumb__source_request(n->source, layer, w->distinct, w->distinct_rows, n_groups, err);
     if (status != PLUMB_OK) return status;
@@ -158,4 +171,18 @@ plumb_status plumb__experts(plumb_network *n, const plumb_batch *batch, int64_t 
     ops->experts_sum(n->backend, w->expert_out, w->slot_where, rows, k + 1, c->hidden,
                      w->out + first * c->hidden);
     return PLUMB_OK;
+}
+
+plumb_status plumb__experts(plumb_network *n, const plumb_batch *batch, int64_t layer,
+                            int64_t first, plumb_error *err) {
+    const plumb_act *x = n->work.x + first * n->config->hidden;
+    route(n, x, batch->rows - first, layer, plumb__expert_ids(n, batch, layer),
+          n->work.expert_weights);
+    if (n->holding) {
+        plumb__held_experts(n, batch, layer, first);
+        return PLUMB_OK;
+    }
+    n->backend->ops->wait(n->backend);
+    plumb__experts_tell(n, batch, layer, first);
+    return plumb__experts_from_source(n, batch, layer, first, err);
 }

@@ -23,13 +23,17 @@ static plumb_status embed(plumb_network *n, const plumb_batch *batch, plumb_erro
     return PLUMB_OK;
 }
 
-/* cos and sin of every row's position, for both rotary tables. */
+/* cos and sin of every row's position, for both rotary tables, and of every pair's. */
 static void rotary_rows(plumb_network *n, const plumb_batch *batch) {
-    int64_t pairs = n->config->rope_dim / 2;
+    int64_t pairs = n->config->rope_dim / 2, start = batch->state->length;
+    plumb_workspace *w = &n->work;
+    for (int64_t j = 0; start / 2 + j < (start + batch->rows) / 2; j++)
+        plumb__rotary_row(n->frequency[1], pairs, (start / 2 + j) * 2, w->pair_cosine + j * pairs,
+                          w->pair_sine + j * pairs);
     for (int table = 0; table < 2; table++)
         for (int64_t r = 0; r < batch->rows; r++)
-            plumb__rotary_row(n->frequency[table], pairs, batch->state->length + r,
-                              n->work.cosine[table] + r * pairs, n->work.sine[table] + r * pairs);
+            plumb__rotary_row(n->frequency[table], pairs, start + r, w->cosine[table] + r * pairs,
+                              w->sine[table] + r * pairs);
 }
 
 /* The three parts of a sublayer around its function, for rows `first` to `rows` of the batch. */
@@ -42,6 +46,12 @@ static void mix(plumb_network *n, int64_t first, int64_t rows, const plumb_hc_we
                             w->pre_next + copies, w->post + copies, w->comb + copies * PLUMB_HC);
 }
 
+void plumb__swap_mixes(plumb_network *n) {
+    float *used = n->work.pre;
+    n->work.pre = n->work.pre_next;
+    n->work.pre_next = used;
+}
+
 /* x = RMSNorm(sum_c pre[c] * h[c]), with the mix that the PREVIOUS sublayer computed; then this
  * sublayer's own mix becomes the next one's. */
 static void sublayer_input(plumb_network *n, int64_t first, int64_t rows, const float *norm) {
@@ -52,9 +62,7 @@ static void sublayer_input(plumb_network *n, int64_t first, int64_t rows, const 
     ops->hc_collapse(n->backend, w->h + first * PLUMB_HC * hidden, w->pre + first * PLUMB_HC,
                      rows - first, hidden, x);
     ops->rms_norm(n->backend, x, rows - first, hidden, norm, n->config->norm_eps, x);
-    float *used = w->pre;
-    w->pre = w->pre_next;
-    w->pre_next = used;
+    plumb__swap_mixes(n);
 }
 
 static void sublayer_output(plumb_network *n, int64_t first, int64_t rows) {
@@ -65,7 +73,15 @@ static void sublayer_output(plumb_network *n, int64_t first, int64_t rows) {
 }
 
 static void observe(plumb_network *n, const plumb_batch *batch, plumb_point point, int64_t layer) {
-    if (batch->observe) batch->observe(batch->observe_user, n, point, layer, batch->rows);
+    if (!batch->observe) return;
+    n->backend->ops->wait(n->backend);
+    batch->observe(batch->observe_user, n, point, layer, batch->rows);
+}
+
+void plumb__layer_output(plumb_network *n, const plumb_batch *batch, int64_t layer, int64_t first) {
+    observe(n, batch, PLUMB_POINT_FFN_OUT, layer);
+    sublayer_output(n, first, batch->rows);
+    observe(n, batch, PLUMB_POINT_LAYER_OUT, layer);
 }
 
 static plumb_status run_layer(plumb_network *n, const plumb_batch *batch, int64_t layer,
@@ -93,19 +109,26 @@ static plumb_status run_layer(plumb_network *n, const plumb_batch *batch, int64_
     observe(n, batch, PLUMB_POINT_FFN_IN, layer);
     plumb_status status = plumb__experts(n, batch, layer, full, err);
     if (status != PLUMB_OK) return status;
-    observe(n, batch, PLUMB_POINT_FFN_OUT, layer);
-    sublayer_output(n, full, rows);
-    observe(n, batch, PLUMB_POINT_LAYER_OUT, layer);
+    plumb__layer_output(n, batch, layer, full);
     return PLUMB_OK;
 }
 
-/* Faults that operations met since the last look. */
-static plumb_status check(plumb_network *n, const char *where, int64_t layer, plumb_error *err) {
-    plumb_status status = n->backend->ops->check(n->backend);
-    if (status == PLUMB_OK) return status;
-    return plumb__fail(err, status, NULL, where, layer,
-                       status == PLUMB_ERROR_VALUE ? "a NaN or infinite activation" : "no memory",
-                       status == PLUMB_ERROR_VALUE ? "finite numbers" : "working memory");
+/* Faults that operations met since the last look; a backend that runs behind may have met them in an
+ * earlier layer. */
+plumb_status plumb__network_check(plumb_network *n, const char *where, int64_t layer,
+                                  plumb_error *err) {
+    switch (n->backend->ops->check(n->backend)) {
+    case PLUMB_OK: return PLUMB_OK;
+    case PLUMB_ERROR_VALUE:
+        return plumb__fail(err, PLUMB_ERROR_VALUE, NULL, where, layer, "a NaN or infinite activation",
+                           "finite numbers");
+    case PLUMB_ERROR_MEMORY:
+        return plumb__fail(err, PLUMB_ERROR_MEMORY, NULL, where, layer, "no memory", "working memory");
+    default:
+        return plumb__fail(err, PLUMB_ERROR_IO, NULL, where, layer,
+                           plumb__format("a failure of the %s device", n->backend->ops->name).s,
+                           "it to finish its work");
+    }
 }
 
 static plumb_status run_head(plumb_network *n, const plumb_batch *batch, plumb_error *err) {
@@ -121,7 +144,8 @@ static plumb_status run_head(plumb_network *n, const plumb_batch *batch, plumb_e
         int64_t part = wanted - r < PLUMB_HEAD_ROWS ? wanted - r : PLUMB_HEAD_ROWS;
         ops->linear(n->backend, w->x + r * c->hidden, c->hidden, part, &n->weights.head, NULL,
                     w->logits, c->vocab);
-        plumb_status status = check(n, "head", -1, err);
+        ops->wait(n->backend);
+        plumb_status status = plumb__network_check(n, "head", -1, err);
         if (status != PLUMB_OK) return status;
         for (int64_t i = 0; i < part; i++)
             if (batch->sink(batch->sink_user, batch->state->length + first + r + i,
@@ -150,18 +174,31 @@ static void commit(plumb_network *n, const plumb_batch *batch) {
     state->length = end;
 }
 
+/* One after the other.  A backend that finds experts by itself may turn out to have stopped at one that
+ * is not in memory: then the layers after it begin again. */
+static plumb_status run_layers(plumb_network *n, const plumb_batch *batch, plumb_error *err) {
+    for (int64_t layer = 0; layer < n->config->layers; layer++) {
+        plumb_status status = run_layer(n, batch, layer, err);
+        if (status == PLUMB_OK) status = plumb__network_check(n, "layer", layer, err);
+        if (status == PLUMB_OK && plumb__held_is_due(n, layer))
+            status = plumb__held_settle(n, batch, &layer, err);
+        if (status != PLUMB_OK) return status;
+        if (batch->progress && batch->progress(batch->progress_user, layer + 1, n->config->layers))
+            return plumb__fail(err, PLUMB_ERROR_CANCELLED, NULL, NULL, -1, "cancelled", NULL);
+    }
+    n->backend->ops->wait(n->backend);
+    return plumb__network_check(n, "layer", n->config->layers - 1, err);
+}
+
 static plumb_status run_batch(plumb_network *n, const plumb_batch *batch, plumb_error *err) {
     plumb_status status = plumb__engram_begin(n, batch, err);
     if (status == PLUMB_OK) status = embed(n, batch, err);
     if (status != PLUMB_OK) return status;
     rotary_rows(n, batch);
-    for (int64_t layer = 0; layer < n->config->layers; layer++) {
-        status = run_layer(n, batch, layer, err);
-        if (status == PLUMB_OK) status = check(n, "layer", layer, err);
-        if (status != PLUMB_OK) return status;
-        if (batch->progress && batch->progress(batch->progress_user, layer + 1, n->config->layers))
-            return plumb__fail(err, PLUMB_ERROR_CANCELLED, NULL, NULL, -1, "cancelled", NULL);
-    }
+    plumb__held_begin(n, batch);
+    status = run_layers(n, batch, err);
+    plumb__held_end(n);
+    if (status != PLUMB_OK) return status;
     status = run_head(n, batch, err);
     if (status == PLUMB_OK) commit(n, batch);
     return status;
@@ -177,6 +214,7 @@ plumb_status plumb__network_forward(plumb_network *n, const plumb_batch *batch, 
     n->backend->ops->end(n->backend);
     if (status != PLUMB_OK) {
         /* A cancelled batch may leave requests and a fault behind; they are not the next one's. */
+        n->backend->ops->wait(n->backend);
         plumb__source_abandon(n->source);
         (void)n->backend->ops->check(n->backend);
     }

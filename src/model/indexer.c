@@ -1,10 +1,6 @@
 /* Compressor and indexer of one layer (model.md sections 4.5 and 4.6). */
 #include "model/network.h"
 
-#include "arith/rotary.h"
-
-#include <string.h>
-
 /* Latents of ratio 2: pairs of float32 projections, the first of which may wait in the carry.  The cache
  * has the latents of the first `held` of them already.  Returns how many were made.  The carry keeps the
  * first of the last pair when that is complete, too, so that a state can go back by one position. */
@@ -15,11 +11,12 @@ static int64_t compress_pairs(plumb_network *n, const plumb_batch *batch, int64_
     const plumb_layer_weights *weights = &n->weights.layer[layer];
     plumb_workspace *w = &n->work;
     int64_t dim = c->head_dim, rows = batch->rows - first;
+    int64_t row_bytes = dim * (int64_t)sizeof(float);
     int64_t waiting = (batch->state->length + first) % 2;
     const float *carry = batch->state->layer[layer].carry;
     if (waiting) {
-        memcpy(w->pair_value, carry, (size_t)dim * sizeof *carry);
-        memcpy(w->pair_gate, carry + dim, (size_t)dim * sizeof *carry);
+        ops->copy(n->backend, carry, w->pair_value, row_bytes);
+        ops->copy(n->backend, carry + dim, w->pair_gate, row_bytes);
     }
     const plumb_act *x = w->x + first * c->hidden;
     ops->linear(n->backend, x, c->hidden, rows, &weights->compress_kv, NULL,
@@ -28,8 +25,8 @@ static int64_t compress_pairs(plumb_network *n, const plumb_batch *batch, int64_
                 w->pair_gate + waiting * dim, dim);
     int64_t tokens = waiting + rows, pairs = tokens / 2, last = (tokens - 1) / 2 * 2;
     float *pending = w->pending_carry + layer * 2 * dim;
-    memcpy(pending, w->pair_value + last * dim, (size_t)dim * sizeof *pending);
-    memcpy(pending + dim, w->pair_gate + last * dim, (size_t)dim * sizeof *pending);
+    ops->copy(n->backend, w->pair_value + last * dim, pending, row_bytes);
+    ops->copy(n->backend, w->pair_gate + last * dim, pending + dim, row_bytes);
     if (held > pairs) held = pairs;
     ops->compress_pairs(n->backend, w->pair_value + 2 * held * dim, w->pair_gate + 2 * held * dim,
                         pairs - held, dim, w->latent);
@@ -55,20 +52,19 @@ void plumb__compress(plumb_network *n, const plumb_batch *batch, int64_t layer, 
     ops->rms_norm(n->backend, w->latent, count, c->head_dim, weights->compress_norm, c->norm_eps,
                   w->latent);
     /* A latent stands at the position of its first token. */
-    for (int64_t j = 0; j < count; j++)
-        plumb__rotary_row(n->frequency[1], pairs, (first + j) * ratio,
-                          w->latent_cosine + j * pairs, w->latent_sine + j * pairs);
+    const float *cosine = ratio > 1 ? w->pair_cosine : w->cosine[1];
+    const float *sine = ratio > 1 ? w->pair_sine : w->sine[1];
+    cosine += (first - batch->state->length / ratio) * pairs;
+    sine += (first - batch->state->length / ratio) * pairs;
     /* The index key is made from the latent before it is rotated. */
     ops->linear(n->backend, w->latent, c->head_dim, count, &weights->index_key, w->index_key, NULL,
                 c->index_dim);
     ops->rms_norm(n->backend, w->index_key, count, c->index_dim, weights->index_key_norm,
                   c->norm_eps, w->index_key);
-    ops->rotate(n->backend, w->index_key, count, 1, c->index_dim, pairs, w->latent_cosine,
-                w->latent_sine, false);
+    ops->rotate(n->backend, w->index_key, count, 1, c->index_dim, pairs, cosine, sine, false);
     ops->pack_index(n->backend, w->index_key, count, c->index_dim,
                     cache->index_keys + first * plumb__index_row_bytes(c->index_dim));
-    ops->rotate(n->backend, w->latent, count, 1, c->head_dim, pairs, w->latent_cosine,
-                w->latent_sine, false);
+    ops->rotate(n->backend, w->latent, count, 1, c->head_dim, pairs, cosine, sine, false);
     ops->pack_compressed(n->backend, w->latent, count, c->head_dim,
                          cache->compressed + first * plumb__compressed_row_bytes(c->head_dim));
 }

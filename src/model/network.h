@@ -42,7 +42,7 @@ typedef struct plumb_workspace {
     int32_t *selected, *selected_count; /* [rows][top_k], [rows]: of the latest index source */
     int32_t *pool, *pool_count;         /* [rows][pool_blocks], [rows] */
     float *router_logits;      /* [rows][experts] */
-    int32_t *expert_ids;       /* [rows][k] */
+    int32_t *expert_ids;       /* [layers][rows][k], packed to the rows of the batch */
     float *expert_weights;     /* [rows][k] */
     float *slot_weights;       /* [rows][k + 1]: the shared expert is the last slot, weight 1 */
     int32_t *slots;            /* [rows * k] grouped by expert, then [rows] of the shared one */
@@ -56,16 +56,19 @@ typedef struct plumb_workspace {
     float *guessed_weights;    /* [rows][k], unused */
     int64_t *engram_rows;      /* [engram layers][rows][columns] */
     uint8_t *engram_codes, *engram_scales;
-    plumb_act *engram_in;      /* [rows][columns*engram_dim] */
+    plumb_act *engram_in;      /* [stages][rows][columns*engram_dim], one stage for each Engram layer when
+                                * the backend may still be reading the one before */
+    bool engram_read[PLUMB_MAX_ENGRAM_LAYERS]; /* of this batch: in its stage already */
     plumb_quantized *engram_in_q;
     plumb_act *engram_kv;      /* [rows][5][hidden] */
     uint8_t *live;             /* [rows] */
     float *cosine[2], *sine[2]; /* [rows][pairs]: plain, and with YaRN for compressed layers */
-    float *latent_cosine, *latent_sine; /* [1 + rows][pairs] */
+    float *pair_cosine, *pair_sine; /* [1 + rows][pairs]: of pairs of tokens, from the batch's first on */
     /* What a successful batch hands over to the state. */
     uint8_t *pending_ring;     /* [layers][min(rows, window)] packed rows */
     float *pending_carry;      /* [layers][2][head_dim] */
     float *logits;             /* [PLUMB_HEAD_ROWS][vocab] */
+    const float *mix_at[PLUMB_MAX_LAYERS]; /* which of pre and pre_next was `pre` at a layer's experts */
     void **blocks;             /* every allocation above, for releasing */
     int64_t n_blocks, block_capacity;
 } plumb_workspace;
@@ -84,6 +87,10 @@ struct plumb_network {
     float *frequency[2];       /* [rope_dim/2]: plain, YaRN */
     float attention_scale, index_factor, hidden_factor; /* fl32 constants of docs/arithmetic.md */
     int64_t top_k, pool_blocks; /* the config's, or all there can be if that is less */
+    /* The backend finds experts by itself (held.c): the layers whose experts may have been missing, and
+     * how many of them there may be before we look. */
+    bool holding, missed_lately;
+    int64_t first_unsettled, most_unsettled;
     plumb_route_fn routes;     /* sees every row's experts; may be NULL */
     void *routes_user;
     plumb_workspace work;
@@ -169,9 +176,41 @@ void plumb__index(plumb_network *network, const plumb_batch *batch, int64_t laye
 /* work.out = mixture of experts of layer over work.x, rows from `first` on (experts.c). */
 PLUMB_MUST_CHECK plumb_status plumb__experts(plumb_network *network, const plumb_batch *batch,
                                              int64_t layer, int64_t first, plumb_error *err);
+/* The same after the router, with experts from the source (experts.c). */
+PLUMB_MUST_CHECK plumb_status plumb__experts_from_source(plumb_network *network,
+                                                         const plumb_batch *batch, int64_t layer,
+                                                         int64_t first, plumb_error *err);
+/* What the router chose for a layer's rows: [rows][k], of those that went through it. */
+int32_t *plumb__expert_ids(const plumb_network *network, const plumb_batch *batch, int64_t layer);
+/* Tells who listens, and the source when the backend found them by itself, which experts a layer's rows
+ * from `first` on use. */
+void plumb__experts_tell(plumb_network *network, const plumb_batch *batch, int64_t layer,
+                         int64_t first);
+
+/* Where the backend finds experts by itself and runs behind (held.c): begin and end enclose the layers of
+ * a batch.  `settle`, when it is due, waits and learns how far the backend came: *layer stays, or becomes
+ * the layer whose experts were missing, which is done then; the next one is to follow. */
+void plumb__held_begin(plumb_network *network, const plumb_batch *batch);
+void plumb__held_experts(plumb_network *network, const plumb_batch *batch, int64_t layer, int64_t first);
+bool plumb__held_is_due(const plumb_network *network, int64_t layer);
+PLUMB_MUST_CHECK plumb_status plumb__held_settle(plumb_network *network, const plumb_batch *batch,
+                                                 int64_t *layer, plumb_error *err);
+void plumb__held_end(plumb_network *network);
+
+/* Steps of the forward pass that a layer which was held up needs again (forward.c): the input mix of this
+ * sublayer and of the next change places; what follows a layer's experts, rows from `first` on; faults
+ * that operations met since the last look. */
+void plumb__swap_mixes(plumb_network *network);
+void plumb__layer_output(plumb_network *network, const plumb_batch *batch, int64_t layer,
+                         int64_t first);
+PLUMB_MUST_CHECK plumb_status plumb__network_check(plumb_network *network, const char *where,
+                                                   int64_t layer, plumb_error *err);
+
 /* Asks for the table rows of all Engram layers (engram.c). */
 PLUMB_MUST_CHECK plumb_status plumb__engram_begin(plumb_network *network, const plumb_batch *batch,
                                                   plumb_error *err);
+/* Batches' worth of gathered rows that there is room for. */
+int64_t plumb__engram_stages(const plumb_network *network);
 /* Adds the gated n-gram lookup to work.h, rows from `first` on. */
 PLUMB_MUST_CHECK plumb_status plumb__engram(plumb_network *network, const plumb_batch *batch,
                                             int64_t layer, int64_t first, plumb_error *err);

@@ -44,6 +44,7 @@ plumb_status plumb__expert_cache_open(const plumb_checkpoint *checkpoint,
     c->checkpoint = checkpoint;
     c->config = plumb__checkpoint_config(checkpoint);
     c->queue = queue;
+    c->backend = options->backend;
     c->uncached = options->uncached;
     c->log = options->log;
     c->log_user = options->log_user;
@@ -54,9 +55,10 @@ plumb_status plumb__expert_cache_open(const plumb_checkpoint *checkpoint,
     status = allocate(c, options, err);
     if (status == PLUMB_OK) status = plumb__expert_files_open(c, err);
     if (status == PLUMB_OK) status = plumb__expert_rooms_open(c, err);
+    if (status == PLUMB_OK) status = plumb__expert_table_open(c, err);
     c->slot_bytes = plumb__expert_layout_bytes(c->config, c->alignment);
     if (status == PLUMB_OK)
-        status = plumb__slot_memory_open(plumb__read_queue_reader(queue), c->slot_bytes,
+        status = plumb__slot_memory_open(plumb__read_queue_reader(queue), c->backend, c->slot_bytes,
                                          options->uncached ? PREPARED : 0, &c->memory, err);
     if (status == PLUMB_OK) *out = c;
     else plumb__expert_cache_close(c);
@@ -89,6 +91,7 @@ void plumb__expert_cache_close(plumb_expert_cache *c) {
         free(c->slot[i]->fault);
         free(c->slot[i]);
     }
+    plumb__expert_table_close(c);
     plumb__slot_memory_close(c->memory);
     plumb__read_queue_close(c->queue);
     plumb__expert_files_close(c);

@@ -25,6 +25,7 @@ typedef struct plumb_expert_cache_options {
     plumb_eviction eviction;
     plumb_reader *reader;    /* taken over, also when opening fails */
     int64_t piece_bytes;     /* as plumb__read_queue_open */
+    plumb_backend *backend;  /* slots are its memory if it is a device's; NULL: none */
     plumb_log_fn log;        /* says how files are read; may be NULL */
     void *log_user;
 } plumb_expert_cache_options;
@@ -52,6 +53,16 @@ PLUMB_MUST_CHECK plumb_status plumb__expert_cache_take(plumb_expert_cache *cache
 void plumb__expert_cache_give_back(plumb_expert_cache *cache);
 /* Ends a request early: what is being read goes on unseen, what has not begun is not read. */
 void plumb__expert_cache_abandon(plumb_expert_cache *cache);
+
+/* For a backend that finds experts by itself (backend.h, experts_held).  hold: the experts in memory are in
+ * the table of addresses, and none of them gives way until let_go; false when that is not worth while for
+ * batches of `rows` rows, or not to be had.  No operation of the backend may be unfinished, and no request
+ * at work.  used: experts found in the table, by rows[i] rows each. */
+bool plumb__expert_cache_hold(plumb_expert_cache *cache, int64_t rows);
+void plumb__expert_cache_let_go(plumb_expert_cache *cache);
+const plumb_expert_addresses *plumb__expert_cache_addresses(const plumb_expert_cache *cache);
+void plumb__expert_cache_used(plumb_expert_cache *cache, int64_t layer, const int32_t *ids,
+                              const int32_t *rows, int64_t n);
 
 /* `layer` will be requested next, probably for these experts (NULL: all): read when nothing
  * demanded is outstanding, into at most half of the slots.  Replaces an earlier call. */

@@ -13,6 +13,8 @@ typedef struct expert_slot {
     plumb_expert_cache *cache;
     int64_t number;
     uint8_t *memory; /* [slot_bytes], taken at the first load */
+    int64_t listed;  /* the key that the table of addresses has for it, or PLUMB_SLOT_EMPTY */
+    const uint8_t *listed_memory;
     plumb_expert_layout layout;
     plumb_load load;
     plumb_error *fault; /* of a load that failed, until it has been reported */
@@ -37,6 +39,8 @@ struct plumb_expert_cache {
     const plumb_model_config *config;
     plumb_read_queue *queue;
     plumb_slot_memory *memory;
+    plumb_backend *backend;            /* NULL: memory of our own */
+    plumb_expert_addresses *addresses; /* [table.keys] in its memory; NULL: it does not look */
     int64_t slot_bytes, alignment;
     int *fd;              /* [shards], -1: not open yet */
     bool uncached;
@@ -71,6 +75,10 @@ PLUMB_MUST_CHECK plumb_status plumb__expert_files_open(plumb_expert_cache *cache
 void plumb__expert_files_close(plumb_expert_cache *cache);
 /* Memory for unpacking, where the files need it. */
 PLUMB_MUST_CHECK plumb_status plumb__expert_rooms_open(plumb_expert_cache *cache, plumb_error *err);
+
+/* The table of addresses, where the backend wants one (expert_hold.c). */
+PLUMB_MUST_CHECK plumb_status plumb__expert_table_open(plumb_expert_cache *cache, plumb_error *err);
+void plumb__expert_table_close(plumb_expert_cache *cache);
 
 /* Claims a slot for a key that is in none and starts reading it: *slot, or -1 when there is no room
  * now.  *displaced: another key gave way. */

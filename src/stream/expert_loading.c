@@ -99,6 +99,7 @@ static expert_slot *slot_at(plumb_expert_cache *c, int64_t number) {
         if (!slot) return NULL;
         slot->cache = c;
         slot->number = number;
+        slot->listed = PLUMB_SLOT_EMPTY;
         c->slot[number] = slot;
     }
     return c->slot[number];

@@ -8,6 +8,7 @@
 
 struct plumb_slot_memory {
     plumb_reader *reader;
+    plumb_backend *device; /* whose memory pieces are; NULL: the system's */
     int64_t bytes, ahead;
     pthread_t thread; /* when ahead > 0 */
     bool has_thread;
@@ -19,16 +20,17 @@ struct plumb_slot_memory {
 };
 
 static void *make(plumb_slot_memory *m) {
-    void *piece = plumb__pages_map(m->bytes);
+    void *piece = m->device ? m->device->ops->allocate(m->device, m->bytes) : plumb__pages_map(m->bytes);
     if (!piece) return NULL;
-    plumb__pages_touch(piece, m->bytes);
+    if (!m->device) plumb__pages_touch(piece, m->bytes);
     m->reader->ops->add_memory(m->reader, piece, m->bytes);
     return piece;
 }
 
 static void unmake(plumb_slot_memory *m, void *piece) {
     m->reader->ops->remove_memory(m->reader, piece, m->bytes);
-    plumb__pages_unmap(piece, m->bytes);
+    if (m->device) m->device->ops->release(m->device, piece);
+    else plumb__pages_unmap(piece, m->bytes);
 }
 
 static bool has_work(const plumb_slot_memory *m) {
@@ -57,11 +59,12 @@ static void *make_ahead(void *arg) {
     return NULL;
 }
 
-plumb_status plumb__slot_memory_open(plumb_reader *reader, int64_t bytes, int64_t ahead,
-                                     plumb_slot_memory **out, plumb_error *err) {
+plumb_status plumb__slot_memory_open(plumb_reader *reader, plumb_backend *backend, int64_t bytes,
+                                     int64_t ahead, plumb_slot_memory **out, plumb_error *err) {
     plumb_slot_memory *m = calloc(1, sizeof *m);
     if (!m) return plumb__fail_memory(err, "slots", sizeof *m);
     *m = (plumb_slot_memory){.reader = reader, .bytes = bytes, .ahead = ahead};
+    if (backend && backend->ops->address) m->device = backend;
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->wanted, NULL);
     m->ready = calloc((size_t)ahead + 1, sizeof *m->ready);

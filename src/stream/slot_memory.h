@@ -6,13 +6,15 @@
 #ifndef PLUMB_STREAM_SLOT_MEMORY_H
 #define PLUMB_STREAM_SLOT_MEMORY_H
 
+#include "backend/backend.h"
 #include "stream/reader.h"
 
 typedef struct plumb_slot_memory plumb_slot_memory;
 
-/* Pieces of `bytes`, for `reader`, which is kept; at most `ahead` are ready and not taken, 0: made when
+/* Pieces of `bytes`, for `reader`, which is kept, of the memory of `backend` if that is a device's (NULL:
+ * none); at most `ahead` are ready and not taken, 0: made when
  * they are taken. */
-PLUMB_MUST_CHECK plumb_status plumb__slot_memory_open(plumb_reader *reader, int64_t bytes,
+PLUMB_MUST_CHECK plumb_status plumb__slot_memory_open(plumb_reader *reader, plumb_backend *backend, int64_t bytes,
                                                       int64_t ahead, plumb_slot_memory **memory,
                                                       plumb_error *err);
 /* Every piece must have been given back. */

@@ -47,7 +47,7 @@ static int64_t choose(const plumb_slot_table *t) {
     for (int64_t i = 0; i < t->capacity; i++) {
         const plumb_slot *slot = &t->slot[i];
         if (slot->key == PLUMB_SLOT_EMPTY) return i;
-        if (slot->key == PLUMB_SLOT_RETIRED || slot->pins > 0) continue;
+        if (slot->key == PLUMB_SLOT_RETIRED || slot->pins > 0 || t->frozen) continue;
         if (best < 0 || goes_first(t, slot, &t->slot[best])) best = i;
     }
     return best;
@@ -57,6 +57,7 @@ int64_t plumb__slot_claim(plumb_slot_table *table, int64_t key, int64_t *evicted
     *evicted = -1;
     if (table->pinned == table->slots) return -1;
     int64_t chosen = choose(table);
+    if (chosen < 0) return -1;
     plumb_slot *slot = &table->slot[chosen];
     if (slot->key >= 0) {
         *evicted = slot->key;

@@ -35,6 +35,7 @@ typedef struct plumb_slot_table {
     uint32_t *uses;       /* [keys], kept when a key gives way: also the hot list */
     int64_t clock;        /* rises with every load and use */
     plumb_eviction eviction;
+    bool frozen;          /* no key gives way to another */
 } plumb_slot_table;
 
 PLUMB_MUST_CHECK plumb_status plumb__slot_table_open(int64_t keys, int64_t slots,
@@ -46,7 +47,7 @@ const char *plumb__eviction_name(plumb_eviction eviction); /* "lru", "age/(1+use
 /* The key's slot or -1. */
 int64_t plumb__slot_find(const plumb_slot_table *table, int64_t key);
 /* Gives the key an empty slot, or one whose key gives way (*evicted: that key or -1).  -1 when every
- * slot is pinned. */
+ * slot is pinned, or taken while the table is frozen. */
 int64_t plumb__slot_claim(plumb_slot_table *table, int64_t key, int64_t *evicted);
 /* The key was used by `uses` rows of activations. */
 void plumb__slot_use(plumb_slot_table *table, int64_t slot, int64_t uses);

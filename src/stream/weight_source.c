@@ -48,7 +48,7 @@ static plumb_status open_experts(plumb_weight_source *source, const plumb_source
         .slots = options->slots > 0 && options->slots < all ? options->slots : all,
         .uncached = options->uncached, .eviction = options->eviction, .reader = reader,
         .piece_bytes = options->piece_bytes > 0 ? options->piece_bytes : PIECE,
-        .log = options->log, .log_user = options->log_user};
+        .backend = options->backend, .log = options->log, .log_user = options->log_user};
     return plumb__expert_cache_open(source->checkpoint, &cache, &source->experts, err);
 }
 
@@ -111,6 +111,23 @@ plumb_status plumb__source_take(plumb_weight_source *source, int64_t most, bool 
 
 void plumb__source_give_back(plumb_weight_source *source) {
     plumb__expert_cache_give_back(source->experts);
+}
+
+bool plumb__source_hold(plumb_weight_source *source, int64_t rows) {
+    return plumb__expert_cache_hold(source->experts, rows);
+}
+
+void plumb__source_let_go(plumb_weight_source *source) {
+    plumb__expert_cache_let_go(source->experts);
+}
+
+const plumb_expert_addresses *plumb__source_addresses(plumb_weight_source *source) {
+    return plumb__expert_cache_addresses(source->experts);
+}
+
+void plumb__source_used(plumb_weight_source *source, int64_t layer, const int32_t *ids,
+                        const int32_t *rows, int64_t n) {
+    plumb__expert_cache_used(source->experts, layer, ids, rows, n);
 }
 
 bool plumb__source_reads_ahead(plumb_weight_source *source) {

@@ -19,6 +19,7 @@ typedef struct plumb_source_options {
     plumb_reader_kind reader;
     int depth;                /* most unfinished reads; 0: 16 */
     int64_t piece_bytes;      /* of one read, as plumb__read_queue_open; 0: 4 MiB */
+    plumb_backend *backend;   /* a device's memory for experts; kept; NULL: none */
     /* Puts a reader of the caller's between the files and us, which owns `inner`; NULL: nothing. */
     plumb_reader *(*wrap)(void *user, plumb_reader *inner);
     void *wrap_user;
@@ -45,6 +46,13 @@ PLUMB_MUST_CHECK plumb_status plumb__source_take(plumb_weight_source *source, in
                                                  bool wait, int32_t *which, plumb_expert *experts,
                                                  int64_t *count, plumb_error *err);
 void plumb__source_give_back(plumb_weight_source *source);
+
+/* For a backend that finds experts by itself; see expert_cache.h. */
+bool plumb__source_hold(plumb_weight_source *source, int64_t rows);
+void plumb__source_let_go(plumb_weight_source *source);
+const plumb_expert_addresses *plumb__source_addresses(plumb_weight_source *source);
+void plumb__source_used(plumb_weight_source *source, int64_t layer, const int32_t *ids,
+                        const int32_t *rows, int64_t n);
 
 /* Has reading the next layer's experts ahead been worth it lately?  Asked once a layer. */
 bool plumb__source_reads_ahead(plumb_weight_source *source);

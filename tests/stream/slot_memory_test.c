@@ -65,7 +65,7 @@ static void ahead_of_need(void) {
     ledger l = {.base = {.ops = &ledger_ops}, .lock = PTHREAD_MUTEX_INITIALIZER};
     plumb_slot_memory *m = NULL;
     plumb_error err;
-    T_CHECK(plumb__slot_memory_open(&l.base, BYTES, AHEAD, &m, &err) == PLUMB_OK, "%s", err.found);
+    T_CHECK(plumb__slot_memory_open(&l.base, NULL, BYTES, AHEAD, &m, &err) == PLUMB_OK, "%s", err.found);
     plumb__slot_memory_limit(m, 2);
     T_CHECK(settles_at(&l, m, 2), "%d pieces, limit 2", known(&l));
     plumb__slot_memory_limit(m, 10);
@@ -95,7 +95,7 @@ static void one_too_many(void) {
                 .changed = PTHREAD_COND_INITIALIZER};
     plumb_slot_memory *m = NULL;
     plumb_error err;
-    T_CHECK(plumb__slot_memory_open(&l.base, BYTES, AHEAD, &m, &err) == PLUMB_OK, "%s", err.found);
+    T_CHECK(plumb__slot_memory_open(&l.base, NULL, BYTES, AHEAD, &m, &err) == PLUMB_OK, "%s", err.found);
     plumb__slot_memory_limit(m, 1);
     pthread_mutex_lock(&l.lock);
     while (!l.waiting) pthread_cond_wait(&l.changed, &l.lock);
@@ -115,7 +115,7 @@ static void made_when_taken(void) {
     ledger l = {.base = {.ops = &ledger_ops}, .lock = PTHREAD_MUTEX_INITIALIZER};
     plumb_slot_memory *m = NULL;
     plumb_error err;
-    T_CHECK(plumb__slot_memory_open(&l.base, BYTES, 0, &m, &err) == PLUMB_OK, "%s", err.found);
+    T_CHECK(plumb__slot_memory_open(&l.base, NULL, BYTES, 0, &m, &err) == PLUMB_OK, "%s", err.found);
     plumb__slot_memory_limit(m, 5);
     T_CHECK(plumb__slot_memory_bytes(m) == 0, "%s", "nothing is made ahead");
     void *piece = plumb__slot_memory_take(m);
@@ -130,7 +130,7 @@ static void no_memory(void) {
     ledger l = {.base = {.ops = &ledger_ops}, .lock = PTHREAD_MUTEX_INITIALIZER};
     plumb_slot_memory *m = NULL;
     plumb_error err;
-    T_CHECK(plumb__slot_memory_open(&l.base, INT64_C(1) << 60, AHEAD, &m, &err) == PLUMB_OK, "%s",
+    T_CHECK(plumb__slot_memory_open(&l.base, NULL, INT64_C(1) << 60, AHEAD, &m, &err) == PLUMB_OK, "%s",
             err.found);
     plumb__slot_memory_limit(m, 5);
     T_CHECK(plumb__slot_memory_take(m) == NULL, "%s", "an exabyte");

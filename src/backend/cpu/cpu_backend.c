@@ -94,6 +94,19 @@ static plumb_status cpu_check(plumb_backend *b) {
     return (plumb_status)atomic_exchange(&((plumb_cpu_backend *)b)->fault, (int)PLUMB_OK);
 }
 
+/* Operations are done when their call returns. */
+static void cpu_wait(plumb_backend *b) { (void)b; }
+
+static int64_t cpu_memory_limit(plumb_backend *b) {
+    (void)b;
+    return 0;
+}
+
+static void cpu_copy(plumb_backend *b, const void *from, void *to, int64_t bytes) {
+    (void)b;
+    memcpy(to, from, (size_t)bytes);
+}
+
 static int64_t cpu_quantized_bytes(plumb_backend *b, int64_t rows, int64_t k) {
     return plumb__cpu_quantized_bytes((plumb_cpu_backend *)b, rows, k);
 }
@@ -127,7 +140,10 @@ static const plumb_backend_ops cpu_ops = {
     .begin = cpu_begin,
     .end = cpu_end,
     .prepare = cpu_prepare,
+    .wait = cpu_wait,
     .check = cpu_check,
+    .memory_limit = cpu_memory_limit,
+    .copy = cpu_copy,
     .working_bytes = cpu_working_bytes,
     .quantized_bytes = cpu_quantized_bytes,
     .quantize = plumb__cpu_quantize,
