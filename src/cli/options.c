@@ -13,7 +13,7 @@
 #include <strings.h>
 
 /* Options of other builds, recognised so that the answer is better than "unknown". */
-static const char *const other_backends[] = {"--cuda", "--metal"};
+static const char *const other_backends[] = {"--cuda"};
 
 typedef struct parse {
     cli_options *options;
@@ -262,7 +262,7 @@ static cli_exit refuse_unknown(parse *p, const char *spelling) {
     unsigned command = (unsigned)p->options->command->bit;
     for (size_t i = 0; i < sizeof other_backends / sizeof other_backends[0]; i++) {
         if (strcmp(spelling, other_backends[i]) == 0)
-            return refuse(p, "%s is not supported in this build: it computes on the CPU", spelling);
+            return refuse(p, "%s is not supported in this build", spelling);
     }
     if (find_row(0, spelling) >= 0)
         return refuse(p, "%s is not an option of this command", spelling);

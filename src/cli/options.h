@@ -59,7 +59,7 @@ typedef struct cli_options {
 
     const char *model;
     int64_t context, threads, chunk; /* 0: the library's default */
-    bool cpu, quiet;
+    bool cpu, metal, quiet;
     bool streaming, layer_buffers, cold;
     cli_experts cache_experts;
     const char *trace_routes;

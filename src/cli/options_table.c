@@ -33,8 +33,10 @@ const cli_option cli_option_rows[] = {
      .field = FIELD(chunk), .low = 1, .high = INT64_C(1) << 20, .commands = EVALUATES,
      .help = "most tokens evaluated at once (default: 256, streaming 256 to 8192 by memory); never "
              "changes a result"},
-    {.name = "cpu", .kind = CLI_FLAG, .field = FIELD(cpu), .commands = EVALUATES,
-     .help = "compute on the CPU, the only backend of this build"},
+    {.name = "cpu", .kind = CLI_FLAG, .field = FIELD(cpu), .excludes = "metal", .commands = EVALUATES,
+     .help = "compute on the CPU (default: Metal in builds for macOS, where it passes its self test)"},
+    {.name = "metal", .kind = CLI_FLAG, .field = FIELD(metal), .excludes = "cpu", .commands = EVALUATES,
+     .help = "compute on the GPU by Metal, or fail; never changes a result"},
 
     {.name = "verified", .kind = CLI_FLAG, .field = FIELD(verified), .commands = EVALUATES,
      .help = "run only a model that has a receipt of plumb audit --record, and no file of it written "

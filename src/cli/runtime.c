@@ -66,6 +66,8 @@ static plumb_status open_model(cli_runtime *runtime, bool wants_text, plumb_erro
     if (status != PLUMB_OK) return status;
 
     plumb_model_options model_options = {
+        .device = options->metal ? PLUMB_DEVICE_METAL : options->cpu ? PLUMB_DEVICE_CPU
+                                                                     : PLUMB_DEVICE_BEST,
         .threads = (int)options->threads, .log = cli_log, .log_user = (void *)options};
     status = cli_streaming_prepare(options, path, &runtime->streaming, &model_options, err);
     if (status == PLUMB_OK) status = plumb_model_open(path, &model_options, &runtime->model, err);

@@ -5,7 +5,7 @@
  * shared expert.  Experts are computed as they come, the shared one and those in memory first, while
  * the missing ones are being read; outputs are kept by slot and added at the end in ascending place,
  * so that the order in which experts arrive changes no bit. */
-#include "model/network.h"
+#include "model/held.h"
 
 #include "base/error.h"
 

@@ -1,5 +1,5 @@
 /* The forward pass (model.md section 4): embedding, forty layers, head. */
-#include "model/network.h"
+#include "model/held.h"
 
 #include "arith/rotary.h"
 #include "base/error.h"

@@ -7,7 +7,7 @@
  * goes on from there.  What was asked for after the miss did nothing and is asked for again.
  *
  * While the device may look, no expert of the table gives way (plumb__source_hold). */
-#include "model/network.h"
+#include "model/held.h"
 
 enum { WARY = 2 }; /* layers ahead when the last batch missed some: what is asked for in vain is little */
 

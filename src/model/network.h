@@ -187,16 +187,6 @@ int32_t *plumb__expert_ids(const plumb_network *network, const plumb_batch *batc
 void plumb__experts_tell(plumb_network *network, const plumb_batch *batch, int64_t layer,
                          int64_t first);
 
-/* Where the backend finds experts by itself and runs behind (held.c): begin and end enclose the layers of
- * a batch.  `settle`, when it is due, waits and learns how far the backend came: *layer stays, or becomes
- * the layer whose experts were missing, which is done then; the next one is to follow. */
-void plumb__held_begin(plumb_network *network, const plumb_batch *batch);
-void plumb__held_experts(plumb_network *network, const plumb_batch *batch, int64_t layer, int64_t first);
-bool plumb__held_is_due(const plumb_network *network, int64_t layer);
-PLUMB_MUST_CHECK plumb_status plumb__held_settle(plumb_network *network, const plumb_batch *batch,
-                                                 int64_t *layer, plumb_error *err);
-void plumb__held_end(plumb_network *network);
-
 /* Steps of the forward pass that a layer which was held up needs again (forward.c): the input mix of this
  * sublayer and of the next change places; what follows a layer's experts, rows from `first` on; faults
  * that operations met since the last look. */
