@@ -8,10 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from runs import PATIENCE, Skip, check, digest, main, part_of, refuse, run, succeed
+from runs import (PATIENCE, Skip, allocated, check, digest, main, part_of, refuse, run, start_and_stop,
+                  succeed)
 
 SPARE = 4 << 20  # for the file system itself
 
@@ -68,33 +68,26 @@ def refuse_for_room(plumb, checkpoints, folder, command):
         check(os.listdir(place) == [], "nothing is written")
 
 
-def start_and_stop(command, part):
-    """Stopped just after its part has come into being."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + PATIENCE
-    while not part.exists() or part.stat().st_size == 0:
-        check(process.poll() is None and time.monotonic() < end, "a part comes into being")
-    process.send_signal(signal.SIGSTOP)
-    return process
-
-
 def fill_up(plumb, checkpoints, folder, command):
     source, reference = prepare(plumb, checkpoints, folder, command)
     before = digest(source)
     with disk(folder, reference.stat().st_size + SPARE) as place:
-        target, eater = place / "target", place / "eater"
-        process = start_and_stop([plumb, command, "-j", "1", "-q", source, target], part_of(target))
+        target, eater, part = place / "target", place / "eater", part_of(place / "target")
+        process = start_and_stop([plumb, command, "-j", "1", "-q", source, target],
+                                 begun=lambda _: allocated(part) > 0,
+                                 in_time=lambda: 0 < allocated(part) < allocated(reference) // 2,
+                                 begin_anew=lambda: [f.unlink(missing_ok=True) for f in (part, target)])
         fill(eater)
         process.send_signal(signal.SIGCONT)
         _, said = process.communicate(timeout=PATIENCE)
-        wanted = (f"plumb {command}: {re.escape(str(part_of(target)))}: (write|header) at [0-9]+: found "
+        wanted = (f"plumb {command}: {re.escape(str(part))}: (write|header) at [0-9]+: found "
                   f"{os.strerror(28)}, expected room for [0-9]+ more bytes\n"
-                  f"plumb {command}: what is written stays in {re.escape(str(part_of(target)))}; the same "
+                  f"plumb {command}: what is written stays in {re.escape(str(part))}; the same "
                   "command goes on from there\n")
         check(process.returncode == 1 and re.fullmatch(wanted, said), f"{process.returncode} {said!r}")
-        check(part_of(target).exists() and not target.exists(), "the part stays")
+        check(part.exists() and not target.exists(), "the part stays")
         refuse(plumb, command, "-q", source, target, says="free disk space: found 0.000 GB, expected")
-        check(part_of(target).exists(), "and is not given up for want of room")
+        check(part.exists(), "and is not given up for want of room")
         eater.unlink()
         succeed(plumb, command, "-q", source, target)
         check(digest(target) == digest(reference), "the bytes of an undisturbed run")

@@ -13,12 +13,11 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from gguf_reader import Header
 from runs import (HEAD_BYTES, MARK, PATIENCE, Layout, Skip, check, digest, main, part_of, refuse,
-                  run, succeed)
+                  run, start_and_stop, succeed)
 
 BYTES = {0: 4, 24: 1, 30: 2, 39: 17 / 32}  # of an element: F32, I8, BF16, MXFP4
 
@@ -203,39 +202,47 @@ def test_changed_source(*about):
     check(len(whole) == len(begun.bytes) and whole != begun.bytes, "the change shows in the file")
 
 
-def caught(process):
-    """True once the program handles SIGINT (Linux tells; elsewhere time has to do)."""
+def caught(process, part):
+    """True once the program handles SIGINT (Linux tells; elsewhere its part does)."""
     status = Path(f"/proc/{process.pid}/status")
     if not status.exists():
-        time.sleep(0.5)
-        return True
+        return part.exists()
     line = [x for x in status.read_text().splitlines() if x.startswith("SigCgt:")]
-    return bool(int(line[0].split()[1], 16) >> (signal.SIGINT - 1) & 1)
+    return bool(line and int(line[0].split()[1], 16) >> (signal.SIGINT - 1) & 1)
 
 
-def test_interrupted(plumb, _, checkpoints, folder):
-    """The signal comes before the work begins at the earliest, so that it is always in time."""
-    source, target, wanted = folder / "deep40", folder / "target", None
-    shutil.copytree(checkpoints / "deep40", source)
-    succeed(plumb, "convert", "-q", source, folder / "reference")
-    wanted = digest(folder / "reference")
+def test_interrupted(*about):
+    """The signal comes before the work begins at the earliest, and before all is noted; SIGINT to a first
+    run, the others to one that goes on."""
+    begun = Begun(*about, model="deep40")
+    plumb, source, target, part = begun.plumb, begun.source, begun.target, begun.part
+    for tensor in range(10, begun.layout.tensors):
+        begun.forget(tensor)
+    half = part.read_bytes()
+
+    def prepare(number):
+        target.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
+        if number != signal.SIGINT:
+            part.write_bytes(half)
+
     for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
         for quiet in [], ["-q"]:
-            process = subprocess.Popen([plumb, "convert", *quiet, source, target],
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            while not caught(process):
-                time.sleep(0.001)
+            prepare(number)
+            process = start_and_stop([plumb, "convert", *quiet, source, target],
+                                     begun=lambda running: caught(running, part),
+                                     in_time=lambda: not target.exists() and begun.layout.lacks(part),
+                                     begin_anew=lambda: prepare(number))
             process.send_signal(number)
+            process.send_signal(signal.SIGCONT)
             out, said = process.communicate(timeout=PATIENCE)
             check(process.returncode == 130 and out == "", f"{process.returncode} {out}")
             if not quiet and number != signal.SIGINT:
                 resumed, said = said.split("\n", 1)
-                check(f"goes on from {target}.part: " in resumed, resumed)
-            check(said == "plumb convert: interrupted; the same command goes on from "
-                  f"{target}.part\n", said)
-            check(part_of(target).exists() and not target.exists(), "the part is there")
-    succeed(plumb, "convert", "-q", source, target)
-    check(digest(target) == wanted, "the bytes of an undisturbed run")
+                check(f"goes on from {part}: " in resumed, resumed)
+            check(said == f"plumb convert: interrupted; the same command goes on from {part}\n", said)
+            check(part.exists() and not target.exists(), "the part is there")
+    begun.go_on()
 
 
 def on_terminal(*arguments):

@@ -1,10 +1,12 @@
 """What the tests of whole runs of `plumb convert` and `plumb pack` share."""
 import hashlib
 import os
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from pathlib import Path
 
@@ -63,6 +65,37 @@ def part_of(target):
     return Path(f"{target}.part")
 
 
+def allocated(path):
+    """Bytes that the file takes of the disk; 0 without one."""
+    try:
+        return os.stat(path).st_blocks * 512
+    except FileNotFoundError:
+        return 0
+
+
+def start_and_stop(command, begun, in_time, begin_anew):
+    """A run that stands still, once it had `begun` and while it is `in_time`.  It may be past that before
+    it can be stopped, on a busy machine now and then: then `begin_anew` clears what it left, for another."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        process = subprocess.Popen([str(a) for a in command], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        while not begun(process) and process.poll() is None:
+            pass
+        if process.poll() is None:
+            process.send_signal(signal.SIGSTOP)
+            _, status = os.waitpid(process.pid, os.WUNTRACED)
+            if os.WIFSTOPPED(status) and in_time():
+                return process
+            if not os.WIFSTOPPED(status):
+                process.returncode = os.waitstatus_to_exitcode(status)
+        process.kill()
+        _, said = process.communicate()
+        check(process.returncode in (0, -signal.SIGKILL), f"{process.returncode}: {said}")
+        begin_anew()
+    raise AssertionError("no run could be stopped in time")
+
+
 class Layout:
     """Where a finished file has the digests of its payloads, and where its header ends."""
 
@@ -81,6 +114,10 @@ class Layout:
             f.seek(self.at)
             digests = f.read(16 * self.tensors)
         return sum(any(digests[i:i + 16]) for i in range(0, len(digests), 16))
+
+    def lacks(self, part):
+        """Some payloads are not noted yet, so that there is work left."""
+        return not part.exists() or self.noted(part) < self.tensors
 
 
 def memory_disk():
