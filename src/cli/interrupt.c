@@ -123,6 +123,10 @@ ssize_t cli_read(int fd, void *buffer, size_t size) {
     for (;;) {
         if (wait_for(fd) != 0) return -1;
         ssize_t count = read(fd, buffer, size);
+        if (count == 0 && cli_interrupted()) { /* the signal came first, and the end will come again */
+            errno = EINTR;
+            return -1;
+        }
         if (count >= 0 || (errno != EINTR && errno != EAGAIN)) return count;
     }
 }
