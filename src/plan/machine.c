@@ -105,13 +105,14 @@ static plumb_status report_fault(const disk_run *run, plumb_error *err) {
                        (long long)run->fault.needed);
 }
 
-/* Keeps IN_FLIGHT experts flying until the time is over and all have landed. */
+/* Keeps IN_FLIGHT experts flying until the time is over and all have landed; one at least, should the
+ * time pass while others have the processor. */
 static plumb_status fly(disk_run *run, double seconds, plumb_disk_rate *rate, plumb_error *err) {
     const plumb_model_config *c = plumb__checkpoint_config(run->checkpoint);
     uint64_t pairs = (uint64_t)(c->layers * c->experts), random = 1;
     plumb_status status = PLUMB_OK;
     double start = plumb__now();
-    while (status == PLUMB_OK && plumb__now() - start < seconds) {
+    while (status == PLUMB_OK && (rate->experts == 0 || plumb__now() - start < seconds)) {
         flight *f = idle_flight(run);
         if (!f) break;
         random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

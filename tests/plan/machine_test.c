@@ -26,6 +26,8 @@ static void disk(void) {
     if (!checkpoint) return;
     plumb_disk_rate rate = {.in_flight = 0};
     plumb_error err = {0};
+    T_CHECK(plumb__measure_disk(checkpoint, 0, &rate, &err) == PLUMB_OK && rate.experts == 1,
+            "no time: %" PRId64 " experts", rate.experts);
     T_CHECK(plumb__measure_disk(checkpoint, 0.02, &rate, &err) == PLUMB_OK, "%s: %s", err.file, err.found);
     /* An expert of this model is six payloads of 96 x 96; pages around them are read, too. */
     int64_t payloads = 3 * (96 * 96 / 2 + 96 * 96 / 32);
