@@ -14,6 +14,7 @@ from pathlib import Path
 
 ENTRY = re.compile(r"\d{9}-[0-9a-f]{32}\.plumb-session")
 KILLS = 20
+PATIENCE = 600  # seconds; sanitizer builds are slow
 STORE_BYTES = 60000  # as store_steps has it
 
 
@@ -30,7 +31,7 @@ class Steps:
         return [self.program, str(folder), self.checkpoints, *map(str, arguments)]
 
     def run(self, folder, *arguments):
-        done = subprocess.run(self.command(folder, *arguments), capture_output=True, text=True, timeout=600)
+        done = subprocess.run(self.command(folder, *arguments), capture_output=True, text=True, timeout=PATIENCE)
         check(done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}")
         return done.stdout
 
@@ -55,11 +56,21 @@ def test_restart(steps, folder):
     check((shared, evaluated) == (150, 1), f"a beginning: {shared} {evaluated}")
 
 
-def wait_for_part(folder):
-    """Until an entry is being written, or a second has passed."""
-    end = time.monotonic() + 1
-    while time.monotonic() < end and not any(n.endswith("session.part") for n in os.listdir(folder)):
-        time.sleep(0.0002)
+def is_writing(folder):
+    return any(name.endswith("session.part") for name in os.listdir(folder))
+
+
+def stop_while_writing(process, folder):
+    """It stands still, and an entry is half written."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        while not is_writing(folder):
+            check(time.monotonic() < end and process.poll() is None, "it writes nothing")
+        process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        if is_writing(folder):
+            return
+        process.send_signal(signal.SIGCONT)
 
 
 def test_killed(steps, folder):
@@ -70,7 +81,7 @@ def test_killed(steps, folder):
         process = subprocess.Popen(steps.command(folder, "churn", i + 1), stdout=subprocess.PIPE)
         check(process.stdout.readline() == b"begun\n", "it did not begin")
         if i % 2:
-            wait_for_part(folder)
+            stop_while_writing(process, folder)
         else:
             time.sleep(random.random() * 0.05)
         process.send_signal(signal.SIGKILL)
@@ -80,7 +91,7 @@ def test_killed(steps, folder):
     check(steps.run(folder, "churn", 99, 3) == "begun\ndone\n", "afterwards")
     for name in os.listdir(folder):
         check(ENTRY.fullmatch(name) or name in ("lock", "ledger"), f"left over: {name}")
-    check(parts > 0, "no kill came in the middle of a file")
+    check(parts >= KILLS // 2, f"{parts} kills in the middle of a file")
     print(f"{KILLS} kills, {parts} in the middle of a file")
 
 
@@ -89,7 +100,7 @@ def test_several_at_once(steps, folder):
     processes = [subprocess.Popen(steps.command(folder, "churn", seed, 60), stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True) for seed in (11, 12, 13)]
     for process in processes:
-        out, err = process.communicate(timeout=600)
+        out, err = process.communicate(timeout=PATIENCE)
         check(process.returncode == 0 and out == "begun\ndone\n" and err == "", f"{process.returncode} {out}{err}")
     size = sum(p.stat().st_size for p in folder.iterdir() if ENTRY.fullmatch(p.name))
     check(0 < size <= STORE_BYTES, f"{size} bytes")
