@@ -13,7 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-PATIENCE = 60  # seconds; sanitizer builds are slow
+PATIENCE = 300  # seconds; sanitizer builds are slow
 HEADER = ("ctx_tokens,prefill_tokens,prefill_tps,gen_tokens,gen_tps,gen_first_ms,gen_steady_tokens,"
           "gen_steady_tps,kvcache_bytes")
 
@@ -201,9 +201,9 @@ def wait_until(condition, what):
 
 
 HANGS = {
-    "plain": "time.sleep(120)",
-    "that ignores signals": "[signal.signal(s, signal.SIG_IGN) for s in (2, 15, 1)],time.sleep(120)",
-    "of a child": "os.spawnl(os.P_WAIT, sys.executable, 'python', '-c', '__import__(\"time\").sleep(120)', log)",
+    "plain": "time.sleep(3600)",
+    "that ignores signals": "[signal.signal(s, signal.SIG_IGN) for s in (2, 15, 1)],time.sleep(3600)",
+    "of a child": "os.spawnl(os.P_WAIT, sys.executable, 'python', '-c', '__import__(\"time\").sleep(3600)', log)",
 }
 
 
