@@ -45,7 +45,7 @@ PLUMB_FN int32_t plumb__e4m3_times512(uint8_t code) {
     return (magnitude ^ sign) - sign;
 }
 PLUMB_FN float plumb__e4m3_decode(uint8_t code) {
-    float magnitude = (float)plumb__e4m3_times512(code & 0x7F) * 0x1p-9f;
+    float magnitude = (float)plumb__e4m3_times512(code & 0x7F) * 0.001953125f; /* 2^-9 */
     return plumb__float_of(plumb__bits_of(magnitude) | (uint32_t)(code & 0x80) << 24);
 }
 

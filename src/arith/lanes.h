@@ -11,13 +11,14 @@
 enum { PLUMB_LANES = 32 };
 
 /* a_i += a_(i+16), then +8, +4, +2, +1.  Destroys the lanes. */
-PLUMB_FN float plumb__lanes_join(float *lane) {
+PLUMB_FN float plumb__lanes_join(PLUMB_THREAD float *lane) {
     for (int half = PLUMB_LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) lane[i] = lane[i] + lane[i + half];
     return lane[0];
 }
 
-PLUMB_FN float plumb__lanes_dot(const float *x, const float *y, int64_t n) {
+PLUMB_FN float plumb__lanes_dot(const PLUMB_THREAD float *x, const PLUMB_THREAD float *y,
+                               int64_t n) {
     float lane[PLUMB_LANES] = {0};
     int64_t k = 0;
     for (; k + PLUMB_LANES <= n; k += PLUMB_LANES)
@@ -27,7 +28,7 @@ PLUMB_FN float plumb__lanes_dot(const float *x, const float *y, int64_t n) {
 }
 
 /* Sum of terms that are already formed: the same lanes and tree, plain additions. */
-PLUMB_FN float plumb__lanes_sum(const float *x, int64_t n) {
+PLUMB_FN float plumb__lanes_sum(const PLUMB_THREAD float *x, int64_t n) {
     float lane[PLUMB_LANES] = {0};
     int64_t k = 0;
     for (; k + PLUMB_LANES <= n; k += PLUMB_LANES)

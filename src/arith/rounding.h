@@ -14,7 +14,7 @@ enum { PLUMB_BLOCK = 32 };           /* elements that share a ue8m0 scale */
 enum { PLUMB_COMPRESSED_BLOCK = 16 }; /* elements of a compressed key that share an e4m3 scale */
 
 /* Largest magnitude, compared as integers: the order of floats, with NaN above everything. */
-PLUMB_FN float plumb__absolute_max(const float *x, int n) {
+PLUMB_FN float plumb__absolute_max(const PLUMB_THREAD float *x, int n) {
     uint32_t most = 0;
     for (int i = 0; i < n; i++) {
         uint32_t a = plumb__bits_of(x[i]) & 0x7FFFFFFFu;
@@ -29,22 +29,22 @@ PLUMB_FN int32_t plumb__q8_exponent_of(float amax) {
     amax = amax < 1e-4f ? 1e-4f : amax;
     return plumb__ceil_log2(amax * plumb__float_of(0x3B124925u));
 }
-PLUMB_FN int32_t plumb__q8_exponent(const float *x) {
+PLUMB_FN int32_t plumb__q8_exponent(const PLUMB_THREAD float *x) {
     return plumb__q8_exponent_of(plumb__absolute_max(x, PLUMB_BLOCK));
 }
 
 /* Exponent of the index quantiser's scale: smallest power of two >= amax * fl32(1/6). */
-PLUMB_FN int32_t plumb__q4_index_exponent(const float *x) {
+PLUMB_FN int32_t plumb__q4_index_exponent(const PLUMB_THREAD float *x) {
     float amax = plumb__absolute_max(x, PLUMB_BLOCK);
-    float least = 6.0f * 0x1p-126f;
+    float least = 6.0f * plumb__power_of_two(-126);
     amax = amax < least ? least : amax;
     return plumb__ceil_log2(amax * plumb__float_of(0x3E2AAAABu));
 }
 
 /* e4m3 scale of a compressed key's block of 16: e4m3(amax / 6), a true division. */
-PLUMB_FN uint8_t plumb__q4_compressed_scale(const float *x) {
+PLUMB_FN uint8_t plumb__q4_compressed_scale(const PLUMB_THREAD float *x) {
     float amax = plumb__absolute_max(x, PLUMB_COMPRESSED_BLOCK);
-    float least = 6.0f * 0x1p-9f;
+    float least = 6.0f * plumb__power_of_two(-9);
     amax = amax < least ? least : amax;
     return plumb__e4m3_encode(amax / 6.0f);
 }
@@ -97,29 +97,35 @@ typedef uint16_t plumb_act;
 PLUMB_FN float plumb__load(plumb_act a) { return plumb__bf16_decode(a); }
 PLUMB_FN plumb_act plumb__store(float x) { return plumb__bf16_encode(x); }
 
-/* Window key: dim e4m3 codes, then dim/32 ue8m0 scales. */
+/* Window key: dim e4m3 codes, then dim/32 ue8m0 scales.  Packed and unpacked by blocks, here and below,
+ * which a GPU gives to a thread each. */
 PLUMB_FN int64_t plumb__window_row_bytes(int64_t dim) { return dim + dim / PLUMB_BLOCK; }
-PLUMB_FN void plumb__window_pack(const float *x, int64_t dim, uint8_t *row) {
-    for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++) {
-        int32_t exponent = plumb__q8_exponent(x + b * PLUMB_BLOCK);
-        for (int64_t i = b * PLUMB_BLOCK; i < (b + 1) * PLUMB_BLOCK; i++)
-            row[i] = plumb__e4m3_encode(plumb__divide_power(x[i], exponent));
-        row[dim + b] = (uint8_t)(exponent + 127);
-    }
+PLUMB_FN void plumb__window_pack_block(const PLUMB_THREAD float *x, int64_t dim, int64_t b,
+                                       PLUMB_DEVICE uint8_t *row) {
+    int32_t exponent = plumb__q8_exponent(x);
+    for (int i = 0; i < PLUMB_BLOCK; i++)
+        row[b * PLUMB_BLOCK + i] = plumb__e4m3_encode(plumb__divide_power(x[i], exponent));
+    row[dim + b] = (uint8_t)(exponent + 127);
+}
+PLUMB_FN void plumb__window_pack(const PLUMB_THREAD float *x, int64_t dim, PLUMB_DEVICE uint8_t *row) {
+    for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++)
+        plumb__window_pack_block(x + b * PLUMB_BLOCK, dim, b, row);
 }
 /* Elements 32b .. 32b+31.  A code times its scale is exact in bf16, here and below. */
-PLUMB_FN void plumb__window_unpack_block(const uint8_t *row, int64_t dim, int64_t b, float *x) {
+PLUMB_FN void plumb__window_unpack_block(const PLUMB_DEVICE uint8_t *row, int64_t dim, int64_t b,
+                                         PLUMB_THREAD float *x) {
     float scale = plumb__power_of_two((int32_t)row[dim + b] - 127);
     for (int i = 0; i < PLUMB_BLOCK; i++)
         x[i] = plumb__e4m3_decode(row[b * PLUMB_BLOCK + i]) * scale;
 }
-PLUMB_FN void plumb__window_unpack(const uint8_t *row, int64_t dim, float *x) {
+PLUMB_FN void plumb__window_unpack(const PLUMB_DEVICE uint8_t *row, int64_t dim,
+                                   PLUMB_THREAD float *x) {
     for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++)
         plumb__window_unpack_block(row, dim, b, x + b * PLUMB_BLOCK);
 }
 
 /* Thirty-two e2m1 codes from sixteen bytes. */
-PLUMB_FN void plumb__e2m1_unpack(const uint8_t *pair, float *x) {
+PLUMB_FN void plumb__e2m1_unpack(const PLUMB_DEVICE uint8_t *pair, PLUMB_THREAD float *x) {
     uint8_t code[PLUMB_BLOCK];
     for (int i = 0; i < PLUMB_BLOCK / 2; i++) {
         code[2 * i] = pair[i] & 15;
@@ -132,21 +138,24 @@ PLUMB_FN void plumb__e2m1_unpack(const uint8_t *pair, float *x) {
 PLUMB_FN int64_t plumb__compressed_row_bytes(int64_t dim) {
     return dim / 2 + dim / PLUMB_COMPRESSED_BLOCK;
 }
-PLUMB_FN void plumb__compressed_pack(const float *x, int64_t dim, uint8_t *row) {
-    for (int64_t b = 0; b < dim / PLUMB_COMPRESSED_BLOCK; b++) {
-        const float *block = x + b * PLUMB_COMPRESSED_BLOCK;
-        uint8_t code = plumb__q4_compressed_scale(block);
-        float scale = plumb__e4m3_decode(code);
-        for (int64_t i = 0; i < PLUMB_COMPRESSED_BLOCK; i += 2) {
-            uint32_t low = plumb__e2m1_encode(block[i] / scale);
-            uint32_t high = plumb__e2m1_encode(block[i + 1] / scale);
-            row[(b * PLUMB_COMPRESSED_BLOCK + i) / 2] = (uint8_t)(low | high << 4);
-        }
-        row[dim / 2 + b] = code;
+PLUMB_FN void plumb__compressed_pack_block(const PLUMB_THREAD float *x, int64_t dim, int64_t b,
+                                           PLUMB_DEVICE uint8_t *row) {
+    uint8_t code = plumb__q4_compressed_scale(x);
+    float scale = plumb__e4m3_decode(code);
+    for (int i = 0; i < PLUMB_COMPRESSED_BLOCK; i += 2) {
+        uint32_t low = plumb__e2m1_encode(x[i] / scale), high = plumb__e2m1_encode(x[i + 1] / scale);
+        row[(b * PLUMB_COMPRESSED_BLOCK + i) / 2] = (uint8_t)(low | high << 4);
     }
+    row[dim / 2 + b] = code;
+}
+PLUMB_FN void plumb__compressed_pack(const PLUMB_THREAD float *x, int64_t dim,
+                                     PLUMB_DEVICE uint8_t *row) {
+    for (int64_t b = 0; b < dim / PLUMB_COMPRESSED_BLOCK; b++)
+        plumb__compressed_pack_block(x + b * PLUMB_COMPRESSED_BLOCK, dim, b, row);
 }
 /* Elements 32b .. 32b+31: two blocks of sixteen. */
-PLUMB_FN void plumb__compressed_unpack_block(const uint8_t *row, int64_t dim, int64_t b, float *x) {
+PLUMB_FN void plumb__compressed_unpack_block(const PLUMB_DEVICE uint8_t *row, int64_t dim, int64_t b,
+                                             PLUMB_THREAD float *x) {
     float code[PLUMB_BLOCK];
     plumb__e2m1_unpack(row + b * PLUMB_BLOCK / 2, code);
     for (int half = 0; half < 2; half++) {
@@ -155,26 +164,30 @@ PLUMB_FN void plumb__compressed_unpack_block(const uint8_t *row, int64_t dim, in
             x[half * PLUMB_COMPRESSED_BLOCK + i] = code[half * PLUMB_COMPRESSED_BLOCK + i] * scale;
     }
 }
-PLUMB_FN void plumb__compressed_unpack(const uint8_t *row, int64_t dim, float *x) {
+PLUMB_FN void plumb__compressed_unpack(const PLUMB_DEVICE uint8_t *row, int64_t dim,
+                                       PLUMB_THREAD float *x) {
     for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++)
         plumb__compressed_unpack_block(row, dim, b, x + b * PLUMB_BLOCK);
 }
 
 /* Index key or query: dim/2 bytes of e2m1 pairs, then dim/32 ue8m0 scales. */
 PLUMB_FN int64_t plumb__index_row_bytes(int64_t dim) { return dim / 2 + dim / PLUMB_BLOCK; }
-PLUMB_FN void plumb__index_pack(const float *x, int64_t dim, uint8_t *row) {
-    for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++) {
-        const float *block = x + b * PLUMB_BLOCK;
-        int32_t exponent = plumb__q4_index_exponent(block);
-        for (int64_t i = 0; i < PLUMB_BLOCK; i += 2) {
-            uint32_t low = plumb__e2m1_encode(plumb__divide_power(block[i], exponent));
-            uint32_t high = plumb__e2m1_encode(plumb__divide_power(block[i + 1], exponent));
-            row[(b * PLUMB_BLOCK + i) / 2] = (uint8_t)(low | high << 4);
-        }
-        row[dim / 2 + b] = (uint8_t)(exponent + 127);
+PLUMB_FN void plumb__index_pack_block(const PLUMB_THREAD float *x, int64_t dim, int64_t b,
+                                      PLUMB_DEVICE uint8_t *row) {
+    int32_t exponent = plumb__q4_index_exponent(x);
+    for (int i = 0; i < PLUMB_BLOCK; i += 2) {
+        uint32_t low = plumb__e2m1_encode(plumb__divide_power(x[i], exponent));
+        uint32_t high = plumb__e2m1_encode(plumb__divide_power(x[i + 1], exponent));
+        row[(b * PLUMB_BLOCK + i) / 2] = (uint8_t)(low | high << 4);
     }
+    row[dim / 2 + b] = (uint8_t)(exponent + 127);
 }
-PLUMB_FN void plumb__index_unpack(const uint8_t *row, int64_t dim, float *x) {
+PLUMB_FN void plumb__index_pack(const PLUMB_THREAD float *x, int64_t dim, PLUMB_DEVICE uint8_t *row) {
+    for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++)
+        plumb__index_pack_block(x + b * PLUMB_BLOCK, dim, b, row);
+}
+PLUMB_FN void plumb__index_unpack(const PLUMB_DEVICE uint8_t *row, int64_t dim,
+                                  PLUMB_THREAD float *x) {
     for (int64_t b = 0; b < dim / PLUMB_BLOCK; b++) {
         float code[PLUMB_BLOCK], scale = plumb__power_of_two((int32_t)row[dim / 2 + b] - 127);
         plumb__e2m1_unpack(row + b * PLUMB_BLOCK / 2, code);
