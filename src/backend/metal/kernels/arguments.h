@@ -149,6 +149,8 @@ typedef struct plumb_metal_expert {
 typedef struct plumb_metal_group {
     plumb_metal_expert expert;
     int32_t begin, count;
+    uint32_t fp8; /* whether its matrices are FP8, as the shared expert's are, or FP4 */
+    uint32_t unused;
 } plumb_metal_group;
 
 /* group_experts: grid (1), SELECT threads.  Sorts a layer's slots by expert, as group_slots of
@@ -159,6 +161,7 @@ typedef struct plumb_metal_group {
  *   threadgroup(0): experts words, rounded up to a multiple of 4.  n_groups = min(experts, rows * k) + 1. */
 typedef struct plumb_metal_group_experts {
     uint32_t rows, k, experts, n_groups, layer;
+    uint32_t shared_fp8; /* `fp8` of the shared expert's group */
 } plumb_metal_group_experts;
 
 /* The three steps of the experts of a list of groups; row i of group g is row g.begin + i of gate, up, t
