@@ -36,7 +36,8 @@ typedef struct plumb_metal_control {
 } plumb_metal_control;
 
 /* A quantised row (plumb_quantized): k codes e4m3, k / 32 scales ue8m0 (exponent + 127), padding to a
- * multiple of 16 bytes. */
+ * multiple of 16 bytes, to which rows are aligned. */
+#define PLUMB_METAL_QUANTIZED_BYTES(k) (((k) + (k) / 32 + 15) / 16 * 16)
 
 /* copy, flat over 16-byte pieces (the last may be shorter).  2 from, 3 to: bytes. */
 typedef struct plumb_metal_copy {
@@ -50,7 +51,7 @@ typedef struct plumb_metal_quantize {
 
 /* linear_fp8, linear_fp4: grid (ceil(n / COLUMNS), ceil(rows / ROWS)), THREADS threads.
  * 2 x: quantised rows, 3 codes, 4 scales, 5 y [rows][n].
- * threadgroup(0): floats, ROWS * COLUMNS * 33 * 2 (block sums and powers). */
+ * threadgroup(0): BLOCK_BYTES, the block sums: floats [ROWS][COLUMNS][33]. */
 typedef struct plumb_metal_linear_quantized {
     uint32_t rows, n, k;
 } plumb_metal_linear_quantized;
