@@ -26,13 +26,13 @@ using namespace metal;
 
 /* Whether an earlier kernel of the queue missed an expert: then this one changes nothing.  The same for
  * all threads of a dispatch, so that a kernel may return before its barriers. */
-static inline bool plumb_halted(device plumb_metal_control *control) {
-    return atomic_load_explicit(&control->halted, memory_order_relaxed) != 0;
+static inline bool plumb_halted(device plumb_metal_control &control) {
+    return atomic_load_explicit(&control.halted, memory_order_relaxed) != 0;
 }
 
 /* A value that is not finite was met. */
-static inline void plumb_fault(device plumb_metal_control *control) {
-    atomic_fetch_or_explicit(&control->fault, (uint)PLUMB_METAL_VALUE_FAULT, memory_order_relaxed);
+static inline void plumb_fault(device plumb_metal_control &control) {
+    atomic_fetch_or_explicit(&control.fault, (uint)PLUMB_METAL_VALUE_FAULT, memory_order_relaxed);
 }
 
 static inline bool plumb_finite(float x) {
@@ -42,7 +42,7 @@ static inline bool plumb_finite(float x) {
 /* Section 4's tree over the 32 lanes of a simdgroup, all of which must call it.  An exchange with lane
  * i ^ 16 and so on makes in every lane the sum that lane 0 would have: additions commute, so the upper
  * lanes repeat the bits of the lower ones. */
-static inline float plumb_join(float lane_sum) {
+static inline float plumb_join_lanes(float lane_sum) {
     lane_sum = lane_sum + simd_shuffle_xor(lane_sum, (ushort)16);
     lane_sum = lane_sum + simd_shuffle_xor(lane_sum, (ushort)8);
     lane_sum = lane_sum + simd_shuffle_xor(lane_sum, (ushort)4);
