@@ -1,0 +1,117 @@
+/* Runs the threads of one threadgroup, as fibers of one host thread.
+ *
+ * A thread runs until it meets others, at a barrier or a simd operation; which one runs next is drawn from
+ * those that can.  A thread that never meets anyone costs no change of stacks: the fiber it ran on takes
+ * the next.  So a thread gets a fiber of its own only while it waits. */
+#ifndef PLUMB_TESTS_METAL_EMULATOR_SCHEDULER_H
+#define PLUMB_TESTS_METAL_EMULATOR_SCHEDULER_H
+
+#include "fiber.h"
+#include "thread.h"
+#include "threadgroup_memory.h"
+
+#include <cstdarg>
+#include <memory>
+#include <vector>
+
+namespace emulated {
+
+/* Numbers from a seed (xorshift64*). */
+class random_numbers {
+  public:
+    explicit random_numbers(uint64_t seed = 1) { reseed(seed); }
+    void reseed(uint64_t seed) {
+        state = (seed + 0x9E3779B97F4A7C15u) * 0xBF58476D1CE4E5B9u | 1;
+        below(1);
+    }
+    /* 0 .. n - 1 */
+    uint32_t below(uint32_t n) {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        return static_cast<uint32_t>((state * 0x2545F4914F6CDD1Du >> 32) * n >> 32);
+    }
+
+  private:
+    uint64_t state;
+};
+
+/* An operation that threads wait at: who came first, where it stands in the code, how many came. */
+struct meeting {
+    operation what;
+    int line;
+    uint32_t arrived, first, argument;
+    uint64_t site;
+};
+
+struct simdgroup {
+    meeting meet;
+    uint32_t width, turn;
+    lane_value value[2][SIMD_WIDTH]; /* of this operation and of the one before, which may be being read */
+};
+
+/* A host thread's fibers and memory, kept from group to group. */
+class scheduler {
+  public:
+    scheduler();
+    ~scheduler();
+    scheduler(const scheduler &) = delete;
+    scheduler &operator=(const scheduler &) = delete;
+
+    /* Runs group number `group` of a valid dispatch; false: `fault` has been written. */
+    bool run(const emulated_dispatch &dispatch, triple group, uint64_t seed, char *fault);
+
+    /* The rest is called on fibers, and by the handler of signals. */
+    lanes meet_simdgroup(operation what, uint32_t argument, lane_value value, int line, uint64_t site);
+    void meet_threadgroup(int line, uint64_t site);
+    [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 2, 3)));
+    [[noreturn]] void fail_at(uintptr_t address, const char *access);
+    bool is_running() const { return running_group; }
+    random_numbers random;
+
+  private:
+    enum class state : uint8_t { ready, at_simdgroup, at_threadgroup, returned };
+
+    void begin(const emulated_dispatch &dispatch, triple group, uint64_t seed);
+    bool check_memory();
+    static void fiber_entry(void *scheduler);
+    void run_threads();
+    void run_thread(uint32_t index);
+    void arrive(meeting &m, operation what, uint32_t argument, int line, uint64_t site);
+    uint32_t next();
+    void wait();
+    void go_on(uint32_t index, void **save);
+    [[noreturn]] void fail_stuck();
+    void write_fault(const char *format, va_list arguments);
+    const char *describe(uint32_t index, char *text, size_t bytes) const;
+
+    const emulated_dispatch *dispatch;
+    launch shared;
+    char *fault;
+    bool running_group, failed;
+    void *host; /* the stack pointer of `run` */
+
+    uint32_t n_threads, n_returned, running;
+    uint32_t n_ready;
+    uint16_t ready[EMULATED_MAX_THREADS];
+    state states[EMULATED_MAX_THREADS];
+    fiber *fiber_of[EMULATED_MAX_THREADS]; /* of threads that wait or are ready again; else NULL */
+    fiber *running_fiber;
+    std::vector<std::unique_ptr<fiber>> fibers;
+    std::vector<fiber *> idle;
+
+    meeting barrier;
+    simdgroup simd[EMULATED_MAX_THREADS / SIMD_WIDTH];
+    threadgroup_memory memory[EMULATED_ARGUMENTS];
+};
+
+/* The scheduler that runs on this host thread; NULL: none. */
+extern thread_local scheduler *current;
+
+/* Installs, once, the handlers that turn a signal inside a kernel into a fault, and gives this thread a
+ * stack to handle them on. */
+void catch_signals();
+
+} // namespace emulated
+
+#endif
