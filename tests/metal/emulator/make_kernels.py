@@ -145,9 +145,14 @@ def source(path, found, text):
     return f"""// Written by make_kernels.py.
 #include <metal_stdlib>
 #pragma GCC poison double
+// Any function may meet other threads: calls at two places must stay two.
+#pragma clang attribute push(__attribute__((convergent)), apply_to = function)
+#pragma clang attribute push(__attribute__((nomerge)), apply_to = function)
 #line 1 "{path}"
 {without_attributes(text)}
 #line 1 "launchers"
+#pragma clang attribute pop
+#pragma clang attribute pop
 #undef kernel
 #undef device
 #undef threadgroup

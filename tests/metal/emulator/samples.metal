@@ -96,6 +96,18 @@ kernel void positions(device uint *y [[buffer(0)]], uint3 grid [[thread_position
     r[7] = 1;
 }
 
+/* The operations of docs/arithmetic.md section 2, as bits. */
+kernel void arithmetic(device const uint *x [[buffer(0)]], device uint *y [[buffer(1)]],
+                       uint i [[thread_position_in_grid]]) {
+    const float a = as_type<float>(x[i]);
+    y[6 * i] = as_type<uint>(a + a);
+    y[6 * i + 1] = as_type<uint>(a * 0.5f);
+    y[6 * i + 2] = as_type<uint>(metal::fma(a, a, -1.0f));
+    y[6 * i + 3] = as_type<uint>(metal::precise::sqrt(a));
+    y[6 * i + 4] = as_type<uint>(1.0f / a);
+    y[6 * i + 5] = as_type<uint>(a * a - (2.0f * a - 1.0f));
+}
+
 /* ---- wrong ---------------------------------------------------------------------------------- */
 
 /* No barrier between writing and reading. */

@@ -44,8 +44,9 @@ struct lanes {
     uint32_t self, width;
 };
 
-/* A compiler must neither merge nor copy these calls: where a call is tells which operation it is. */
-#define EMULATED_MEETING __attribute__((convergent, nomerge, noduplicate))
+/* A compiler must neither merge such calls nor move them into branches: where a call is tells which
+ * operation it is. */
+#define EMULATED_MEETING __attribute__((convergent, nomerge))
 /* Waits for all threads of the simdgroup.  `argument` must be the same for all. */
 EMULATED_MEETING lanes meet_simdgroup(operation what, uint32_t argument, lane_value value, int line);
 /* Waits for all threads of the threadgroup. */
