@@ -21,6 +21,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 cmake_minimum_required(VERSION 3.22)
+get_filename_component(ROOT ${ROOT} ABSOLUTE)
 
 # Appends the file `name` of ROOT to `text`, unless `seen` lists it.  Both are the caller's.
 function(append_file name)
@@ -51,6 +52,9 @@ endfunction()
 
 file(GLOB kernels RELATIVE ${ROOT} ${ROOT}/backend/metal/kernels/*.metal)
 list(SORT kernels)
+if(NOT kernels)
+  message(FATAL_ERROR "no Metal kernels below ${ROOT}")
+endif()
 set(text "/* All Metal kernels of plumb and what they include: made by cmake/metal_source.cmake. */\n")
 set(seen "")
 foreach(kernel IN LISTS kernels)

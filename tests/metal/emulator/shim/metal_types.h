@@ -29,6 +29,9 @@ EMULATED_VECTORS(ulong)
 EMULATED_VECTORS(float)
 #undef EMULATED_VECTORS
 
+/* Packed vectors are aligned to their element. */
+typedef uchar4 packed_uchar4 __attribute__((aligned(1)));
+
 } // namespace metal
 
 namespace emulated {

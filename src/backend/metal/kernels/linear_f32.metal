@@ -1,0 +1,20 @@
+/* y = W x with float weights: linear.h. */
+#include "backend/metal/kernels/linear.h"
+
+kernel void linear_f32(device plumb_metal_control &control [[buffer(0)]],
+                       constant plumb_metal_linear &args [[buffer(1)]],
+                       device const plumb_act *x [[buffer(2)]], /* [rows][k], strided */
+                       device const float *codes [[buffer(3)]], /* [n][k] */
+                       device plumb_act *y [[buffer(5)]], device float *y_float [[buffer(6)]],
+                       uint3 group [[threadgroup_position_in_grid]],
+                       uint lane [[thread_index_in_simdgroup]],
+                       uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    uint n = plumb_linear_column(group, simdgroup);
+    if (plumb_halted(control) || n >= args.n) return;
+    x += (ulong)group.y * args.x_stride;
+    codes += (ulong)n * args.k;
+    float sum = 0.0f;
+    for (uint i = lane; i < args.k; i += PLUMB_METAL_SIMD)
+        sum = plumb__fma(plumb__load(x[i]), codes[i], sum);
+    plumb_linear_store(control, args, sum, group.y, n, lane, y, y_float);
+}
