@@ -282,17 +282,70 @@ static void cpu_experts(const layer *l, const sorted *s, const plumb_act *x, flo
     ops->experts(harness_cpu, xq, groups, n, s->weights, l->k + 1, limit, outputs);
 }
 
-static void experts_sum(const layer *l, const sorted *s, const plumb_act *outputs) {
-    HARNESS_OUTPUTS(plumb_act, expected, got, l->rows * l->hidden);
-    harness_cpu->ops->experts_sum(harness_cpu, outputs, s->where, l->rows, l->k + 1, l->hidden,
-                                  expected);
-    plumb_metal_experts_sum args = {(uint32_t)l->rows, (uint32_t)(l->k + 1), (uint32_t)l->hidden};
+/* outputs [rows * slots_per_row][hidden] */
+static void check_sum(const plumb_act *outputs, const int32_t *where, int64_t rows,
+                      int64_t slots_per_row, int64_t hidden) {
+    HARNESS_OUTPUTS(plumb_act, expected, got, rows * hidden);
+    harness_cpu->ops->experts_sum(harness_cpu, outputs, where, rows, slots_per_row, hidden, expected);
+    plumb_metal_experts_sum args = {(uint32_t)rows, (uint32_t)slots_per_row, (uint32_t)hidden};
     harness_call call = harness_begin("experts_sum", &args, sizeof args);
-    harness_bind(&call, 2, outputs, l->slots * l->hidden * 2);
-    harness_bind(&call, 3, s->where, l->slots * 4);
-    harness_bind(&call, 4, got, l->rows * l->hidden * 2);
-    harness_run_flat(&call, l->rows * l->hidden);
-    T_CHECK(harness_same_acts(expected, got, l->rows * l->hidden), "sum of %" PRId64, l->k + 1);
+    harness_bind(&call, 2, outputs, rows * slots_per_row * hidden * 2);
+    harness_bind(&call, 3, where, rows * slots_per_row * 4);
+    harness_bind(&call, 4, got, rows * hidden * 2);
+    harness_run_flat(&call, rows * hidden);
+    T_CHECK(harness_same_acts(expected, got, rows * hidden), "sum of %" PRId64, slots_per_row);
+}
+
+/* Large terms that cancel leave what the order of the others was. */
+static void experts_sum(void) {
+    int64_t rows = arena_between(1, 5), slots_per_row = arena_between(1, 9), hidden = harness_width(90);
+    int64_t slots = rows * slots_per_row;
+    plumb_act *outputs = arena_block(slots * hidden, sizeof *outputs);
+    arena_acts(outputs, slots * hidden, harness_finite());
+    int32_t *where = arena_block(slots, sizeof *where);
+    for (int64_t s = 0; s < slots; s++) where[s] = (int32_t)((s + 1) % slots);
+    if (slots_per_row > 3)
+        for (int64_t i = 0; i < hidden; i++)
+            outputs[where[slots_per_row - 1] * hidden + i] = outputs[where[1] * hidden + i] ^ 0x8000;
+    check_sum(outputs, where, rows, slots_per_row, hidden);
+}
+
+/* Gates, products and weights of all magnitudes: products that leave the range in another order. */
+static void activate(void) {
+    static const float limits[] = {0.5f, 10.0f, 1e30f};
+    int64_t inter = PLUMB_BLOCK * arena_between(1, 40), places = arena_between(1, 3);
+    plumb_act *gate = arena_scratch(places * inter * 2), *up = arena_scratch(places * inter * 2);
+    arena_acts(gate, places * inter, harness_finite());
+    arena_acts(up, places * inter, harness_finite());
+    const float *weights = arena_float_block(places, harness_finite());
+    float limit = ARENA_PICK(limits);
+    int32_t *slots = arena_block(places, sizeof *slots);
+    for (int64_t i = 0; i < places; i++) slots[i] = (int32_t)(places - 1 - i);
+    int64_t row_bytes = PLUMB_METAL_QUANTIZED_BYTES(inter);
+    uint8_t *expected = arena_scratch(places * row_bytes), *got = arena_scratch(places * row_bytes);
+    plumb_act *t = arena_block(inter, sizeof *t);
+    float *wide = arena_block(inter, sizeof *wide);
+    bool finite = true;
+    for (int64_t i = 0; i < places; i++) {
+        plumb__cpu_kernels_portable.swiglu(gate + i * inter, up + i * inter, weights[slots[i]], limit,
+                                           inter, t);
+        for (int64_t j = 0; j < inter; j++) wide[j] = plumb__load(t[j]);
+        finite &= plumb__bits_of(plumb__absolute_max(wide, (int)inter)) < 0x7F800000u;
+        plumb__window_pack(wide, inter, expected + i * row_bytes);
+    }
+    plumb_metal_group *group = arena_block(1, sizeof *group);
+    *group = (plumb_metal_group){.count = (int32_t)places};
+    plumb_metal_experts args = {.inter = (uint32_t)inter, .slots_per_row = 1, .limit = limit};
+    harness_call call = harness_begin("experts_activate", &args, sizeof args);
+    harness_bind(&call, 2, gate, places * inter * 2);
+    harness_bind(&call, 3, up, places * inter * 2);
+    harness_bind(&call, 4, group, (int64_t)sizeof *group);
+    harness_bind(&call, 5, slots, places * 4);
+    harness_bind(&call, 6, weights, places * 4);
+    harness_bind(&call, 7, got, places * row_bytes);
+    bool fault = harness_run(&call, (inter / PLUMB_BLOCK + 31) / 32, places, PLUMB_METAL_SIMD);
+    T_CHECK(fault == !finite, "inter %" PRId64 ": flag %d", inter, fault);
+    T_CHECK(fault || !memcmp(expected, got, (size_t)(places * row_bytes)), "inter %" PRId64, inter);
 }
 
 /* Activations of one family; huge ones and small limits make gates that are clamped on either side, and
@@ -312,7 +365,7 @@ static void run_layer(int64_t hidden, int64_t inter, int64_t rows) {
     T_CHECK(fault == also, "flag %d", fault);
     T_CHECK(fault || !memcmp(expected, got, (size_t)(l.slots * hidden) * sizeof *got),
             "hidden %" PRId64 " inter %" PRId64 " rows %" PRId64, hidden, inter, rows);
-    if (!fault) experts_sum(&l, &s, got);
+    if (!fault) check_sum(got, s.where, rows, k + 1, hidden);
 }
 
 static void layers(void) {
@@ -337,6 +390,8 @@ static void repeat(void (*round)(void), int rounds) {
 REPEATED(route, 150)
 REPEATED(group_experts, 30)
 REPEATED(many_experts, 1)
+REPEATED(experts_sum, 60)
+REPEATED(activate, 100)
 REPEATED(layers, 30)
 REPEATED(wide_layers, 2)
 
@@ -344,6 +399,8 @@ int main(int argc, char **argv) {
     static const t_test tests[] = {{"route", route_rounds},
                                    {"group_experts", group_experts_rounds},
                                    {"many_experts", many_experts_rounds},
+                                   {"experts_sum", experts_sum_rounds},
+                                   {"activate", activate_rounds},
                                    {"layers", layers_rounds},
                                    {"wide_layers", wide_layers_rounds}};
     return harness_main(argc, argv, tests, (int)(sizeof tests / sizeof tests[0]));

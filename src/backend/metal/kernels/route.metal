@@ -6,15 +6,14 @@
  * last one found are then listed in one ascending pass. */
 #include "backend/metal/kernels/common.h"
 
-/* An expert as selection sees it: keys have the order of the values, zeros and subnormals of both signs are
- * the same, and NaN has a place too. */
+/* An expert as selection sees it: keys have the order of the values, and NaN has a place too.  Of zeros there
+ * is but one, since a sum of a score, which is not negative, never is -0. */
 struct route_choice {
     uint key, id;
 };
 
 static inline route_choice route_choice_of(float value, uint id) {
     uint bits = plumb__bits_of(value), magnitude = bits & 0x7FFFFFFFu;
-    magnitude = magnitude < 0x00800000u ? 0 : magnitude;
     route_choice c;
     c.key = 0x80000000u + (bits >> 31 ? 0 - magnitude : magnitude);
     c.id = id;
