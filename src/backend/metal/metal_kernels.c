@@ -1,0 +1,33 @@
+/* The kernels by name, with what the host must know of each (kernels/arguments.h). */
+#include "backend/metal/metal_kernels.h"
+
+const plumb_metal_kernel_form plumb__metal_kernel_forms[KERNEL_COUNT] = {
+    [KERNEL_COPY] = {"copy", 2, PLUMB_METAL_FLAT},
+    [KERNEL_QUANTIZE] = {"quantize", 2, PLUMB_METAL_FLAT},
+    [KERNEL_LINEAR_FP8] = {"linear_fp8", 4, PLUMB_METAL_THREADS},
+    [KERNEL_LINEAR_FP4] = {"linear_fp4", 4, PLUMB_METAL_THREADS},
+    [KERNEL_LINEAR_BF16] = {"linear_bf16", 5, PLUMB_METAL_THREADS},
+    [KERNEL_LINEAR_F32] = {"linear_f32", 5, PLUMB_METAL_THREADS},
+    [KERNEL_LINEAR_DECODED] = {"linear_decoded", 5, PLUMB_METAL_THREADS},
+    [KERNEL_RMS_NORM] = {"rms_norm", 3, PLUMB_METAL_SIMD},
+    [KERNEL_ROTATE] = {"rotate", 3, PLUMB_METAL_FLAT},
+    [KERNEL_HC_MIX] = {"hc_mix", 7, PLUMB_METAL_SELECT},
+    [KERNEL_HC_COLLAPSE] = {"hc_collapse", 3, PLUMB_METAL_FLAT},
+    [KERNEL_HC_UPDATE] = {"hc_update", 4, PLUMB_METAL_FLAT},
+    [KERNEL_PACK_WINDOW] = {"pack_window", 2, PLUMB_METAL_FLAT},
+    [KERNEL_PACK_COMPRESSED] = {"pack_compressed", 2, PLUMB_METAL_FLAT},
+    [KERNEL_PACK_INDEX] = {"pack_index", 2, PLUMB_METAL_FLAT},
+    [KERNEL_COMPRESS_PAIRS] = {"compress_pairs", 3, PLUMB_METAL_FLAT},
+    [KERNEL_ATTENTION] = {"attention", 8, PLUMB_METAL_THREADS},
+    [KERNEL_INDEX_WEIGHTS] = {"index_weights", 2, PLUMB_METAL_FLAT},
+    [KERNEL_INDEX_SCORES] = {"index_scores", 6, PLUMB_METAL_THREADS},
+    [KERNEL_INDEX_BLOCKS] = {"index_blocks", 2, PLUMB_METAL_FLAT},
+    [KERNEL_SELECT_TOP] = {"select_top", 5, PLUMB_METAL_SELECT},
+    [KERNEL_ROUTE] = {"route", 4, PLUMB_METAL_SIMD},
+    [KERNEL_GROUP_EXPERTS] = {"group_experts", 8, PLUMB_METAL_SELECT},
+    [KERNEL_EXPERTS_GATE_UP] = {"experts_gate_up", 5, PLUMB_METAL_THREADS},
+    [KERNEL_EXPERTS_ACTIVATE] = {"experts_activate", 6, PLUMB_METAL_SIMD},
+    [KERNEL_EXPERTS_DOWN] = {"experts_down", 3, PLUMB_METAL_THREADS},
+    [KERNEL_EXPERTS_SUM] = {"experts_sum", 3, PLUMB_METAL_FLAT},
+    [KERNEL_ENGRAM_GATE] = {"engram_gate", 5, PLUMB_METAL_SIMD},
+};
