@@ -1,5 +1,5 @@
 /* The kernels by name, with what the host must know of each (kernels/arguments.h). */
-#include "backend/metal/metal_kernels.h"
+#import "backend/metal/metal_host.h"
 
 const plumb_metal_kernel_form plumb__metal_kernel_forms[KERNEL_COUNT] = {
     [KERNEL_COPY] = {"copy", 2, PLUMB_METAL_FLAT},

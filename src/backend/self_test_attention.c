@@ -1,0 +1,139 @@
+/* Vectors for attention and the search of keys. */
+#include "backend/self_test_trial.h"
+
+/* ---- Attention --------------------------------------------------------------------------------- */
+
+enum { HEADS = 3, DIM = 96, WINDOW = 40, STRIDE = 21 };
+
+typedef void (*pack_op)(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t dim,
+                        uint8_t *packed);
+
+/* Keys of very different sizes.  Those of the second half are the negatives of the first. */
+static const uint8_t *packed_keys(plumb_trial *t, pack_op op, int64_t rows, int64_t row_bytes,
+                                  int low, int high) {
+    plumb_act *x = plumb__trial_memory(t, rows * DIM, sizeof *x);
+    for (int64_t r = 0; r < rows; r++) {
+        int size = (int)plumb__trial_between(t, low, high);
+        for (int64_t i = 0; i < DIM; i++)
+            x[r * DIM + i] = plumb__store(plumb__trial_number(t, size - 2, size));
+    }
+    plumb__trial_mirror_acts(x, rows / 2 * 2 * DIM, -1.0f);
+    uint8_t *packed = plumb__trial_memory(t, rows * row_bytes, 1);
+    op(t->b, x, rows, DIM, packed);
+    return packed;
+}
+
+/* Head 0 gives all keys the same score, so that its output is what rounding left of a sum of nothing; the
+ * others give each another one. */
+static void attend(plumb_trial *t, int64_t rows, int64_t position, bool compressed) {
+    const plumb_backend_ops *ops = t->b->ops;
+    plumb_act *query = plumb__trial_acts(t, rows * HEADS * DIM, -14, -9);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < DIM; i++) query[r * HEADS * DIM + i] = plumb__store(0.0f);
+    int32_t *selected = plumb__trial_memory(t, rows * STRIDE, sizeof *selected);
+    int32_t *count = plumb__trial_memory(t, rows, sizeof *count);
+    for (int64_t r = 0; r < rows && compressed; r++) {
+        count[r] = (int32_t)(STRIDE - r % 3);
+        for (int32_t i = 0; i < count[r]; i++) selected[r * STRIDE + i] = 2 * i + (int32_t)(r % 2);
+    }
+    plumb_act *out = plumb__trial_memory(t, rows * HEADS * DIM, sizeof *out);
+    plumb_attention_args args = {
+        .query = query, .heads = HEADS, .dim = DIM, .window = WINDOW, .position = position,
+        .ring = packed_keys(t, ops->pack_window, WINDOW, plumb__window_row_bytes(DIM), -6, 12),
+        .chunk = packed_keys(t, ops->pack_window, rows, plumb__window_row_bytes(DIM), -6, 12),
+        .chunk_position = position, .selected = selected, .selected_count = count,
+        .selected_stride = STRIDE, .sink = plumb__trial_floats(t, HEADS, -2, 0), .scale = 0.10206207f,
+        .out = out};
+    if (compressed)
+        args.compressed = packed_keys(t, ops->pack_compressed, 2 * STRIDE,
+                                      plumb__compressed_row_bytes(DIM), -5, 5);
+    ops->attention(t->b, &args, rows);
+    plumb__trial_result_is(t, out, rows * HEADS * DIM, sizeof *out);
+}
+
+/* A full window that wraps around its ring, then the beginning of a context. */
+static void attention(plumb_trial *t) {
+    attend(t, 3, 95, true);
+    attend(t, 2, 0, false);
+}
+
+/* ---- Search ------------------------------------------------------------------------------------ */
+
+enum { INDEX_HEADS = 5, INDEX_DIM = 64, TOP_K = 23, POOL = 5, BLOCK = 8 };
+
+static void index_weights(plumb_trial *t) {
+    enum { COUNT = 300 };
+    const plumb_act *proj = plumb__trial_acts(t, COUNT, -4, 4);
+    float *weight = plumb__trial_memory(t, COUNT, sizeof *weight);
+    t->b->ops->index_weights(t->b, proj, COUNT, 0.0559017f, weight);
+    plumb__trial_result_is(t, weight, COUNT, sizeof *weight);
+}
+
+/* Few different numbers, so that many keys score the same. */
+static const uint8_t *packed_index_rows(plumb_trial *t, int64_t rows) {
+    static const float values[] = {0.0f, 1.0f, -1.0f, 0.5f};
+    plumb_act *x = plumb__trial_memory(t, rows * INDEX_DIM, sizeof *x);
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t i = 0; i < INDEX_DIM; i++)
+            x[r * INDEX_DIM + i] = plumb__store(values[plumb__trial_random(t) % 4]);
+        for (int64_t i = 4; i < INDEX_DIM && r % 2; i++) x[r * INDEX_DIM + i] = plumb__store(0.0f);
+    }
+    uint8_t *packed = plumb__trial_memory(t, rows * plumb__index_row_bytes(INDEX_DIM), 1);
+    t->b->ops->pack_index(t->b, x, rows, INDEX_DIM, packed);
+    return packed;
+}
+
+/* args without its outputs -> results: what is selected, and the pool when one is built. */
+static void search(plumb_trial *t, plumb_index_args *args, int64_t rows) {
+    args->selected = plumb__trial_memory(t, rows * TOP_K, sizeof *args->selected);
+    args->selected_count = plumb__trial_memory(t, rows, sizeof *args->selected_count);
+    t->b->ops->index_select(t->b, args, rows);
+    plumb__trial_result_is(t, args->selected, rows * TOP_K, sizeof *args->selected);
+    plumb__trial_result_is(t, args->selected_count, rows, sizeof *args->selected_count);
+}
+
+static plumb_index_args index_args(plumb_trial *t, int64_t rows, int64_t position, int64_t ratio) {
+    float *weight = plumb__trial_floats(t, rows * INDEX_HEADS, -3, 0);
+    for (int64_t i = 0; i < rows * INDEX_HEADS; i++)
+        weight[i] = plumb__bf16_decode(plumb__bf16_encode(weight[i]));
+    return (plumb_index_args){.query = packed_index_rows(t, rows * INDEX_HEADS), .weight = weight,
+                              .keys = packed_index_rows(t, (position + rows) / ratio),
+                              .heads = INDEX_HEADS, .dim = INDEX_DIM, .position = position,
+                              .ratio = ratio, .top_k = TOP_K};
+}
+
+/* All keys: some rows have fewer than are wanted, the first ones of two layers none at all. */
+static void index_select(plumb_trial *t) {
+    plumb_index_args args = index_args(t, 3, 200, 2);
+    search(t, &args, 3);
+    args = index_args(t, 5, 0, 4);
+    search(t, &args, 5);
+}
+
+/* A layer that builds the candidate pool, and one that is restricted to it. */
+static void index_pool(plumb_trial *t) {
+    enum { ROWS = 3, POSITION = 149 };
+    plumb_index_args args = index_args(t, ROWS, POSITION, 2);
+    args.build_pool = true;
+    args.pool_blocks = POOL;
+    args.block_size = BLOCK;
+    args.pool = plumb__trial_memory(t, ROWS * POOL, sizeof *args.pool);
+    args.pool_count = plumb__trial_memory(t, ROWS, sizeof *args.pool_count);
+    plumb__trial_result_is(t, args.pool, ROWS * POOL, sizeof *args.pool);
+    plumb__trial_result_is(t, args.pool_count, ROWS, sizeof *args.pool_count);
+    args.selected = plumb__trial_memory(t, ROWS * TOP_K, sizeof *args.selected);
+    args.selected_count = plumb__trial_memory(t, ROWS, sizeof *args.selected_count);
+    t->b->ops->index_select(t->b, &args, ROWS);
+    args.build_pool = false;
+    args.use_pool = true;
+    args.query = packed_index_rows(t, ROWS * INDEX_HEADS);
+    search(t, &args, ROWS);
+}
+
+const plumb_trial_case plumb__trial_attention_cases[] = {
+    {"attention", "attention", attention, false},
+    {"index_weights", "index_weights", index_weights, false},
+    {"index_select", "index_scores or select_top", index_select, false},
+    {"index_select", "index_blocks or select_top", index_pool, false},
+    {0},
+};
