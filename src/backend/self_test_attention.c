@@ -3,57 +3,85 @@
 
 /* ---- Attention --------------------------------------------------------------------------------- */
 
-enum { HEADS = 3, DIM = 96, WINDOW = 40, STRIDE = 21 };
+enum { HEADS = 3, DIM = 96, WINDOW = 40, STRIDE = 22 };
 
 typedef void (*pack_op)(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t dim,
                         uint8_t *packed);
 
-/* Keys of very different sizes.  Those of the second half are the negatives of the first. */
+/* Keys of very different sizes, of elements that a scale changes only by their exponent.  Those of the
+ * second half are the negatives of the first: those that a row may have without the other are small.  Or
+ * else the second half of each key is the negative of its first: a `turning` key. */
 static const uint8_t *packed_keys(plumb_trial *t, pack_op op, int64_t rows, int64_t row_bytes,
-                                  int low, int high) {
+                                  int low, int high, bool turning) {
     plumb_act *x = plumb__trial_memory(t, rows * DIM, sizeof *x);
     for (int64_t r = 0; r < rows; r++) {
-        int size = (int)plumb__trial_between(t, low, high);
-        for (int64_t i = 0; i < DIM; i++)
-            x[r * DIM + i] = plumb__store(plumb__trial_number(t, size - 2, size));
+        int64_t place = r % (rows < 2 ? 1 : rows / 2);
+        bool may_be_alone = place < 3 || place >= rows / 2 - 4;
+        int size = may_be_alone ? low : (int)plumb__trial_between(t, low, high);
+        for (int64_t i = 0; i < DIM; i++) {
+            uint32_t bits = plumb__bits_of(plumb__trial_number(t, size - 2, size));
+            x[r * DIM + i] = plumb__store(plumb__float_of(bits & 0xFFF00000u));
+        }
+        if (turning) plumb__trial_mirror_acts(x + r * DIM, DIM, -1.0f);
     }
-    plumb__trial_mirror_acts(x, rows / 2 * 2 * DIM, -1.0f);
+    if (!turning) plumb__trial_mirror_acts(x, rows / 2 * 2 * DIM, -1.0f);
     uint8_t *packed = plumb__trial_memory(t, rows * row_bytes, 1);
     op(t->b, x, rows, DIM, packed);
     return packed;
 }
 
 /* Head 0 gives all keys the same score, so that its output is what rounding left of a sum of nothing; the
- * others give each another one. */
-static void attend(plumb_trial *t, int64_t rows, int64_t position, bool compressed) {
-    const plumb_backend_ops *ops = t->b->ops;
-    plumb_act *query = plumb__trial_acts(t, rows * HEADS * DIM, -14, -9);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < DIM; i++) query[r * HEADS * DIM + i] = plumb__store(0.0f);
+ * others give each another one.  With turning keys head 1 is as sensitive: its scores are what rounding
+ * left, magnified. */
+static plumb_act *make_queries(plumb_trial *t, int64_t rows, bool turning) {
+    plumb_act *query = plumb__trial_acts(t, rows * HEADS * DIM, -17, -13);
+    for (int64_t r = 0; r < rows; r++) {
+        plumb_act *head = query + r * HEADS * DIM;
+        for (int64_t i = 0; i < DIM; i++) {
+            head[i] = plumb__store(0.0f);
+            if (turning) head[DIM + i] = plumb__store(plumb__trial_number(t, -4, 10));
+        }
+        if (turning) plumb__trial_mirror_acts(head + DIM, DIM, 1.0f);
+    }
+    return query;
+}
+
+/* Selected keys of [2 * STRIDE], ascending, another number for each row. */
+static void select_keys(plumb_trial *t, plumb_attention_args *args, int64_t rows) {
     int32_t *selected = plumb__trial_memory(t, rows * STRIDE, sizeof *selected);
     int32_t *count = plumb__trial_memory(t, rows, sizeof *count);
-    for (int64_t r = 0; r < rows && compressed; r++) {
+    for (int64_t r = 0; r < rows; r++) {
         count[r] = (int32_t)(STRIDE - r % 3);
         for (int32_t i = 0; i < count[r]; i++) selected[r * STRIDE + i] = 2 * i + (int32_t)(r % 2);
     }
+    args->selected = selected;
+    args->selected_count = count;
+    args->selected_stride = STRIDE;
+    args->compressed = packed_keys(t, t->b->ops->pack_compressed, 2 * STRIDE,
+                                   plumb__compressed_row_bytes(DIM), -5, 5, false);
+}
+
+static void attend(plumb_trial *t, int64_t rows, int64_t position, bool compressed) {
+    const plumb_backend_ops *ops = t->b->ops;
+    int64_t row_bytes = plumb__window_row_bytes(DIM);
+    bool turning = !compressed;
     plumb_act *out = plumb__trial_memory(t, rows * HEADS * DIM, sizeof *out);
     plumb_attention_args args = {
-        .query = query, .heads = HEADS, .dim = DIM, .window = WINDOW, .position = position,
-        .ring = packed_keys(t, ops->pack_window, WINDOW, plumb__window_row_bytes(DIM), -6, 12),
-        .chunk = packed_keys(t, ops->pack_window, rows, plumb__window_row_bytes(DIM), -6, 12),
-        .chunk_position = position, .selected = selected, .selected_count = count,
-        .selected_stride = STRIDE, .sink = plumb__trial_floats(t, HEADS, -2, 0), .scale = 0.10206207f,
-        .out = out};
-    if (compressed)
-        args.compressed = packed_keys(t, ops->pack_compressed, 2 * STRIDE,
-                                      plumb__compressed_row_bytes(DIM), -5, 5);
+        .query = make_queries(t, rows, turning), .heads = HEADS, .dim = DIM, .window = WINDOW,
+        .position = position,
+        .ring = packed_keys(t, ops->pack_window, WINDOW, row_bytes, -20, 12, turning),
+        .chunk = packed_keys(t, ops->pack_window, rows, row_bytes, -20, 12, turning),
+        .chunk_position = position, .sink = plumb__trial_floats(t, HEADS, -2, 0),
+        .scale = 0.10206207f, .out = out};
+    if (compressed) select_keys(t, &args, rows);
     ops->attention(t->b, &args, rows);
     plumb__trial_result_is(t, out, rows * HEADS * DIM, sizeof *out);
 }
 
-/* A full window that wraps around its ring, then the beginning of a context. */
+/* A full window that wraps around its ring; one that is not full; the beginning of a context. */
 static void attention(plumb_trial *t) {
-    attend(t, 3, 95, true);
+    attend(t, 3, 2 * WINDOW, true);
+    attend(t, 2, 21, false);
     attend(t, 2, 0, false);
 }
 

@@ -82,13 +82,13 @@ static void linear_fp8(plumb_trial *t) { linear_quantized(t, PLUMB_MATRIX_FP8); 
 
 static void linear_fp4(plumb_trial *t) { linear_quantized(t, PLUMB_MATRIX_FP4); }
 
-/* Halves of 75 elements lie in other lanes than the ones they cancel; the first row has numbers that a
- * machine without flushing would multiply to something. */
+/* Halves of 75 elements lie in other lanes than the ones they cancel; where they do not cancel, floats show
+ * the last bit.  The first row has numbers that a machine without flushing would multiply to something. */
 static void linear(plumb_trial *t, plumb_matrix_type type, int64_t k, bool to_float) {
     enum { ROWS = 3, N = 37 };
     int64_t stride = k + 8;
     plumb_matrix w = plumb__trial_matrix(t, type, N, k);
-    plumb_act *x = plumb__trial_acts(t, ROWS * stride, -3, 3);
+    plumb_act *x = plumb__trial_acts(t, ROWS * stride, -6, 6);
     for (int64_t r = 0; r < ROWS; r++) plumb__trial_mirror_acts(x + r * stride, k, 1.0f);
 #ifndef PLUMB_ROUNDING_OFF
     for (int64_t i = 0; i < k; i++) x[i] = i % 4 ? (plumb_act)(i % 7) : plumb__store(0x1p-100f);
@@ -103,9 +103,8 @@ static void linear_bf16(plumb_trial *t) { linear(t, PLUMB_MATRIX_BF16, 150, fals
 
 static void linear_f32(plumb_trial *t) { linear(t, PLUMB_MATRIX_F32, 150, true); }
 
-static void linear_decoded(plumb_trial *t) { linear(t, PLUMB_MATRIX_FP8, 128, false); }
+static void linear_decoded(plumb_trial *t) { linear(t, PLUMB_MATRIX_FP8, 128, true); }
 
-/* Float results of bf16 weights, and as many columns as a group has simdgroups. */
 static void linear_logits(plumb_trial *t) { linear(t, PLUMB_MATRIX_BF16, 96, true); }
 
 const plumb_trial_case plumb__trial_linear_cases[] = {

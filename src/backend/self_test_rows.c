@@ -17,21 +17,41 @@ static float edge_factor(plumb_trial *t, float value) {
     return w;
 }
 
+static float reciprocal_root(float squares, int64_t n, float eps) {
+    return 1.0f / plumb__sqrt(squares / (float)n + eps);
+}
+
+/* A row that has another norm when its squares are simply added one by one. */
+static plumb_act *row_with_an_order(plumb_trial *t, int64_t n, float eps, float *wide, float *r) {
+    plumb_act *x = plumb__trial_memory(t, n, sizeof *x);
+    float in_turn;
+    do {
+        in_turn = 0.0f;
+        for (int64_t i = 0; i < n; i++) {
+            x[i] = plumb__store(plumb__trial_number(t, -6, 6));
+            wide[i] = plumb__load(x[i]);
+            in_turn = plumb__fma(wide[i], wide[i], in_turn);
+        }
+        *r = reciprocal_root(plumb__lanes_dot(wide, wide, n), n, eps);
+    } while (*r == reciprocal_root(in_turn, n, eps));
+    return x;
+}
+
 static void rms_norm(plumb_trial *t) {
-    enum { ROWS = 3, WIDTH = 203 };
+    enum { CALLS = 2, WIDTH = 203 };
     const float eps = 1e-6f;
-    plumb_act *x = plumb__trial_acts(t, ROWS * WIDTH, -6, 6);
-    float *w = plumb__trial_memory(t, WIDTH, sizeof *w), wide[WIDTH];
-    for (int i = 0; i < WIDTH; i++) wide[i] = plumb__load(x[i]);
-    float r = 1.0f / plumb__sqrt(plumb__lanes_dot(wide, wide, WIDTH) / WIDTH + eps);
-    for (int i = 0; i < WIDTH; i++) w[i] = edge_factor(t, wide[i] * r);
-    plumb_act *y = plumb__trial_memory(t, ROWS * WIDTH, sizeof *y);
-    t->b->ops->rms_norm(t->b, x, ROWS, WIDTH, w, eps, y);
-    plumb__trial_result_is(t, y, ROWS * WIDTH, sizeof *y);
-    plumb_act *z = plumb__trial_memory(t, ROWS * WIDTH, sizeof *z);
-    for (int i = 0; i < ROWS * WIDTH; i++) z[i] = x[i];
-    t->b->ops->rms_norm(t->b, z, ROWS, WIDTH, w, eps, z); /* in place */
-    plumb__trial_result_is(t, z, ROWS * WIDTH, sizeof *z);
+    for (int call = 0; call < CALLS; call++) {
+        float *w = plumb__trial_memory(t, WIDTH, sizeof *w), wide[WIDTH], r;
+        plumb_act *x = row_with_an_order(t, WIDTH, eps, wide, &r);
+        plumb_act *y = plumb__trial_acts(t, 2 * WIDTH, -6, 6); /* x, then any row */
+        for (int i = 0; i < WIDTH; i++) {
+            w[i] = edge_factor(t, wide[i] * r);
+            y[i] = x[i];
+        }
+        plumb_act *out = call == 0 ? plumb__trial_memory(t, 2 * WIDTH, sizeof *out) : y;
+        t->b->ops->rms_norm(t->b, y, 2, WIDTH, w, eps, out); /* the second time in place */
+        plumb__trial_result_is(t, out, 2 * WIDTH, sizeof *out);
+    }
 }
 
 /* In every other pair both products are the same: their difference is nothing, unless one of them was
@@ -185,12 +205,44 @@ static void route(plumb_trial *t) {
     plumb__trial_result_is(t, weights, ROWS * K, sizeof *weights);
 }
 
+/* A value that the gate takes next to a bf16 number: its negative there cancels it to nearly nothing. */
+static plumb_act value_for(plumb_trial *t, float gate) {
+    float best = 1.0f, least = 1.0f;
+    for (int i = 0; i < 8; i++) {
+        float value = plumb__load(plumb__store(plumb__trial_number(t, 0, 0)));
+        float rest = gate * value - plumb__load(plumb__store(gate * value));
+        rest = rest < 0.0f ? -rest : rest;
+        if (rest == 0.0f || rest >= least) continue;
+        best = value;
+        least = rest;
+    }
+    return plumb__store(best);
+}
+
+/* In copy 0 the dot product is nothing, so that its gate is known and h can cancel what is added; in copy 1
+ * it is what rounding left, magnified. */
 static void engram_gate(plumb_trial *t) {
-    enum { ROWS = 4, WIDTH = 136 };
+    enum { ROWS = 4, WIDTH = 134 };
     plumb_act *h = plumb__trial_acts(t, ROWS * COPIES * WIDTH, -4, 4);
-    const plumb_act *kv = plumb__trial_acts(t, ROWS * (COPIES + 1) * WIDTH, -4, 4);
-    const float *query_w = plumb__trial_floats(t, COPIES * WIDTH, -2, 2);
-    const float *key_w = plumb__trial_floats(t, COPIES * WIDTH, -2, 2);
+    plumb_act *kv = plumb__trial_acts(t, ROWS * (COPIES + 1) * WIDTH, -4, 4);
+    float *query_w = plumb__trial_floats(t, COPIES * WIDTH, -2, 2);
+    float *key_w = plumb__trial_floats(t, COPIES * WIDTH, -2, 2);
+    const float gate = plumb__sigmoid(plumb__sqrt(1e-6f));
+    for (int i = 0; i < WIDTH; i++) {
+        query_w[i] = 0.0f;
+        query_w[WIDTH + i] = query_w[WIDTH + i % (WIDTH / 2)] * (i < WIDTH / 2 ? 0x1p20f : 1.0f);
+        key_w[WIDTH + i] = key_w[WIDTH + i % (WIDTH / 2)];
+    }
+    for (int r = 0; r < ROWS; r++) {
+        plumb_act *copies = h + r * COPIES * WIDTH, *keys = kv + r * (COPIES + 1) * WIDTH;
+        plumb_act *value = keys + COPIES * WIDTH;
+        plumb__trial_mirror_acts(copies + WIDTH, WIDTH, 1.0f);
+        plumb__trial_mirror_acts(keys + WIDTH, WIDTH, -1.0f);
+        for (int i = 0; i < WIDTH; i++) {
+            value[i] = value_for(t, gate);
+            copies[i] = plumb__store(-gate * plumb__load(value[i]));
+        }
+    }
     uint8_t *live = plumb__trial_memory(t, ROWS, 1);
     for (int r = 0; r < ROWS; r++) live[r] = r != 1;
     t->b->ops->engram_gate(t->b, h, kv, query_w, key_w, live, ROWS, WIDTH, 1e-20f, 0.0857493f);

@@ -89,7 +89,7 @@ static plumb_matrix quantised_matrix(plumb_trial *t, plumb_matrix_type type, int
         mirror_codes(codes + i * row_bytes, row_bytes, fp8 ? 0x80 : 0x88);
     for (int64_t i = 0; i < scale_rows; i++) {
         uint8_t *row = scales + i * blocks;
-        for (int64_t b = 0; b < blocks; b++) row[b] = (uint8_t)plumb__trial_between(t, 117, 124);
+        for (int64_t b = 0; b < blocks; b++) row[b] = (uint8_t)plumb__trial_between(t, 106, 124);
         if (blocks % 2 == 0) mirror_codes(row, blocks, 0);
     }
     return (plumb_matrix){.type = type, .n = n, .k = k, .codes = codes, .scales = scales};
