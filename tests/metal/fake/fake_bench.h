@@ -6,6 +6,9 @@
 
 #include "fake_metal.h"
 
+/* Where the condition says it all. */
+#define CHECK(condition) T_CHECK(condition, "is false")
+
 enum { BENCH_COUNT = 64, BENCH_BYTES = BENCH_COUNT * 4 };
 
 /* Everything owned. */

@@ -14,7 +14,7 @@ static void close_clean(fake_bench *b) {
     fake_metal_counters now = fake_metal_count();
     T_CHECK(now.live_objects == 0 && now.live_buffers == 0 && now.live_bytes == 0, "%lld objects, %lld bytes",
             (long long)now.live_objects, (long long)now.live_bytes);
-    T_CHECK(now.live_command_buffers == 0 && now.autoreleased == 0);
+    CHECK(now.live_command_buffers == 0 && now.autoreleased == 0);
     T_CHECK(fake_metal_errors() == 0, "%s", fake_metal_error(0));
 }
 
@@ -29,23 +29,23 @@ static void test_asynchronous(void) {
     fake_bench b = open_defaults();
     @autoreleasepool {
         command_buffer open = [b.queue commandBuffer];
-        T_CHECK([open status] == MTLCommandBufferStatusNotEnqueued);
+        CHECK([open status] == MTLCommandBufferStatusNotEnqueued);
         fake_metal_allow(0);
         command_buffer first = fake_bench_add(&b, 100, 1), second = fake_bench_add(&b, 200, 2);
-        T_CHECK([first status] == MTLCommandBufferStatusCommitted);
-        T_CHECK(fake_bench_result(&b, 5) == 0 && [b.event signaledValue] == 0);
-        T_CHECK(![b.event waitUntilSignaledValue:1 timeoutMS:1]);
+        CHECK([first status] == MTLCommandBufferStatusCommitted);
+        CHECK(fake_bench_result(&b, 5) == 0 && [b.event signaledValue] == 0);
+        CHECK(![b.event waitUntilSignaledValue:1 timeoutMS:1]);
 
         fake_metal_allow(3); /* scheduled, the add, the signal */
-        T_CHECK([b.event waitUntilSignaledValue:1 timeoutMS:60000]);
-        T_CHECK(fake_bench_result(&b, 5) == 105 && [first status] == MTLCommandBufferStatusScheduled);
-        T_CHECK([second status] == MTLCommandBufferStatusCommitted && [b.event signaledValue] == 1);
+        CHECK([b.event waitUntilSignaledValue:1 timeoutMS:60000]);
+        CHECK(fake_bench_result(&b, 5) == 105 && [first status] == MTLCommandBufferStatusScheduled);
+        CHECK([second status] == MTLCommandBufferStatusCommitted && [b.event signaledValue] == 1);
 
         fake_metal_allow(FAKE_METAL_ALL);
         [second waitUntilCompleted];
-        T_CHECK([first status] == MTLCommandBufferStatusCompleted);
-        T_CHECK([second status] == MTLCommandBufferStatusCompleted && ![second error]);
-        T_CHECK(fake_bench_result(&b, 5) == 205 && [b.event signaledValue] == 2);
+        CHECK([first status] == MTLCommandBufferStatusCompleted);
+        CHECK([second status] == MTLCommandBufferStatusCompleted && ![second error]);
+        CHECK(fake_bench_result(&b, 5) == 205 && [b.event signaledValue] == 2);
     }
     close_clean(&b);
 }
@@ -61,8 +61,8 @@ static void test_order(void) {
             @autoreleasepool {
                 fake_bench_add(&b, i, i);
                 if (i % 5) continue;
-                T_CHECK([b.event waitUntilSignaledValue:i timeoutMS:60000]);
-                T_CHECK(fake_bench_result(&b, 7) == 7 + i);
+                CHECK([b.event waitUntilSignaledValue:i timeoutMS:60000]);
+                CHECK(fake_bench_result(&b, 7) == 7 + i);
             }
         }
         close_clean(&b);
@@ -75,9 +75,9 @@ static void test_delays(void) {
     fake_bench b = fake_bench_open(&options);
     @autoreleasepool {
         command_buffer buffer = fake_bench_add(&b, 1, 1);
-        T_CHECK([buffer status] < MTLCommandBufferStatusCompleted && fake_bench_result(&b, 0) == 0);
+        CHECK([buffer status] < MTLCommandBufferStatusCompleted && fake_bench_result(&b, 0) == 0);
         [buffer waitUntilCompleted];
-        T_CHECK(fake_bench_result(&b, 0) == 1);
+        CHECK(fake_bench_result(&b, 0) == 1);
     }
     close_clean(&b);
 }
@@ -91,16 +91,16 @@ static void test_pools(void) {
         for (int i = 0; i < 8; i++) fake_bench_add(&b, 1, 0);
         fake_metal_settle();
         T_CHECK(fake_metal_count().autoreleased == 16, "%lld", (long long)fake_metal_count().autoreleased);
-        T_CHECK(fake_metal_count().live_command_buffers == 8);
+        CHECK(fake_metal_count().live_command_buffers == 8);
     }
-    T_CHECK(fake_metal_count().autoreleased == 0 && fake_metal_count().live_objects == objects);
+    CHECK(fake_metal_count().autoreleased == 0 && fake_metal_count().live_objects == objects);
 
     command_buffer kept;
     @autoreleasepool {
         kept = [fake_bench_add(&b, 1, 0) retain];
     }
     [kept waitUntilCompleted];
-    T_CHECK(fake_metal_count().autoreleased == 1 && [kept status] == MTLCommandBufferStatusCompleted);
+    CHECK(fake_metal_count().autoreleased == 1 && [kept status] == MTLCommandBufferStatusCompleted);
     [kept release];
     close_clean(&b);
 }
@@ -122,12 +122,12 @@ static void check_used_buffer(const fake_bench *b, bool keeps_encoder) {
         [buffer commit];
         [to release];
     }
-    T_CHECK(fake_metal_count().live_buffers == 4);
+    CHECK(fake_metal_count().live_buffers == 4);
     fake_metal_allow(FAKE_METAL_ALL);
     [buffer waitUntilCompleted];
-    T_CHECK(fake_metal_count().live_buffers == (keeps_encoder ? 4 : 3));
+    CHECK(fake_metal_count().live_buffers == (keeps_encoder ? 4 : 3));
     if (keeps_encoder) [encoder release];
-    T_CHECK(fake_metal_count().live_buffers == 3);
+    CHECK(fake_metal_count().live_buffers == 3);
     [buffer release];
 }
 
@@ -160,10 +160,10 @@ static void test_buffers(void) {
         uintptr_t start = (uintptr_t)[buffer contents];
         at_start += start % 16384 == 0;
         at_end += (start + 4000) % 16384 == 0;
-        T_CHECK(start % 16 == 0 && [buffer gpuAddress] == start && [buffer length] == 4000);
-        for (int i = 0; i < 4000; i++) T_CHECK(((const char *)[buffer contents])[i] == 0);
-        T_CHECK(fake_metal_count().live_bytes == 4000 + 8 + 2 * BENCH_BYTES);
-        T_CHECK((int64_t)[b.device currentAllocatedSize] == fake_metal_count().live_bytes);
+        CHECK(start % 16 == 0 && [buffer gpuAddress] == start && [buffer length] == 4000);
+        for (int i = 0; i < 4000; i++) CHECK(((const char *)[buffer contents])[i] == 0);
+        CHECK(fake_metal_count().live_bytes == 4000 + 8 + 2 * BENCH_BYTES);
+        CHECK((int64_t)[b.device currentAllocatedSize] == fake_metal_count().live_bytes);
         T_CHECK(!fake_bench_buffer(&b, 1000), "more than memory_bytes");
         [buffer release];
         close_clean(&b);
@@ -179,16 +179,16 @@ static void test_counters(void) {
         command_buffer buffer = fake_bench_add(&b, 1, 1);
         fake_metal_settle();
         [buffer waitUntilCompleted];
-        T_CHECK([b.event waitUntilSignaledValue:1 timeoutMS:0]);
+        CHECK([b.event waitUntilSignaledValue:1 timeoutMS:0]);
         T_CHECK(fake_metal_count().waits == 0, "nothing to wait for");
         fake_metal_allow(0);
         fake_bench_add(&b, 1, 2);
-        T_CHECK(![b.event waitUntilSignaledValue:2 timeoutMS:1]);
-        T_CHECK(fake_metal_count().waits == 1 && fake_metal_count().commits == 2);
-        T_CHECK(fake_metal_count().dispatches == 1);
+        CHECK(![b.event waitUntilSignaledValue:2 timeoutMS:1]);
+        CHECK(fake_metal_count().waits == 1 && fake_metal_count().commits == 2);
+        CHECK(fake_metal_count().dispatches == 1);
         fake_metal_allow(FAKE_METAL_ALL);
         fake_metal_settle();
-        T_CHECK(fake_metal_count().dispatches == 2);
+        CHECK(fake_metal_count().dispatches == 2);
     }
     close_clean(&b);
 }
@@ -212,14 +212,14 @@ static void check_failure(int64_t code, bool signals) {
         [failing encodeSignalEvent:b.event value:2];
         [failing commit];
         [failing waitUntilCompleted];
-        T_CHECK([first status] == MTLCommandBufferStatusCompleted);
-        T_CHECK([failing status] == MTLCommandBufferStatusError && [[failing error] code] == code);
-        T_CHECK([[[failing error] domain] isEqualToString:MTLCommandBufferErrorDomain]);
+        CHECK([first status] == MTLCommandBufferStatusCompleted);
+        CHECK([failing status] == MTLCommandBufferStatusError && [[failing error] code] == code);
+        CHECK([[[failing error] domain] isEqualToString:MTLCommandBufferErrorDomain]);
         T_CHECK(fake_bench_result(&b, 0) == 3, "half of the dispatches ran, not %u", fake_bench_result(&b, 0));
-        T_CHECK([b.event signaledValue] == (signals ? 2 : 1));
+        CHECK([b.event signaledValue] == (signals ? 2 : 1));
         command_buffer next = fake_bench_add(&b, 9, 3);
         [next waitUntilCompleted];
-        T_CHECK([next status] == MTLCommandBufferStatusCompleted && fake_bench_result(&b, 0) == 9);
+        CHECK([next status] == MTLCommandBufferStatusCompleted && fake_bench_result(&b, 0) == 9);
     }
     close_clean(&b);
 }
@@ -245,9 +245,9 @@ static void test_fault(void) {
         [failing encodeSignalEvent:b.event value:1];
         [failing commit];
         [failing waitUntilCompleted];
-        T_CHECK([failing status] == MTLCommandBufferStatusError);
-        T_CHECK([[failing error] code] == MTLCommandBufferErrorPageFault);
-        T_CHECK(fake_bench_result(&b, 0) != 7 && [b.event signaledValue] == 0);
+        CHECK([failing status] == MTLCommandBufferStatusError);
+        CHECK([[failing error] code] == MTLCommandBufferErrorPageFault);
+        CHECK(fake_bench_result(&b, 0) != 7 && [b.event signaledValue] == 0);
         T_CHECK(fake_metal_errors() == 1 && fake_metal_said("reverse: "), "%s", fake_metal_error(0));
     }
     fake_bench_close(&b);
@@ -259,7 +259,7 @@ static void test_wrong_kernel(void) {
     fake_bench b = fake_bench_open(&options);
     @autoreleasepool {
         [fake_bench_add(&b, 10, 0) waitUntilCompleted];
-        T_CHECK(fake_bench_result(&b, 0) == 11 && fake_bench_result(&b, 1) == 11);
+        CHECK(fake_bench_result(&b, 0) == 11 && fake_bench_result(&b, 1) == 11);
     }
     close_clean(&b);
 }
@@ -268,7 +268,7 @@ static NSError *compile(const fake_bench *b, MTLCompileOptions *options) {
     NSError *error = nil;
     NSString *text = [NSString stringWithUTF8String:emulated_source_text()];
     id<MTLLibrary> library = [b->device newLibraryWithSource:text options:options error:&error];
-    T_CHECK(!library == (error != nil));
+    CHECK(!library == (error != nil));
     [library release];
     return error;
 }
@@ -280,22 +280,22 @@ static void test_compiler(void) {
     options.refused_kernel = "add";
     fake_bench b = fake_bench_open(&options);
     @autoreleasepool {
-        T_CHECK(!compile(&b, fake_bench_options()));
+        CHECK(!compile(&b, fake_bench_options()));
         MTLCompileOptions *fast = fake_bench_options();
         fast.mathMode = MTLMathModeFast;
         NSError *error = compile(&b, fast);
-        T_CHECK([error code] == MTLLibraryErrorCompileFailure);
-        T_CHECK([[error domain] isEqualToString:MTLLibraryErrorDomain] && fake_metal_count().autoreleased == 3);
+        CHECK([error code] == MTLLibraryErrorCompileFailure);
+        CHECK([[error domain] isEqualToString:MTLLibraryErrorDomain] && fake_metal_count().autoreleased == 3);
 
-        T_CHECK(![b.library newFunctionWithName:@"reverse"]);
+        CHECK(![b.library newFunctionWithName:@"reverse"]);
         id<MTLFunction> function = [b.library newFunctionWithName:@"add"];
-        T_CHECK(![b.device newComputePipelineStateWithFunction:function error:&error]);
-        T_CHECK(function && [[error localizedDescription] isEqualToString:@"no pipeline for add"]);
+        CHECK(![b.device newComputePipelineStateWithFunction:function error:&error]);
+        CHECK(function && [[error localizedDescription] isEqualToString:@"no pipeline for add"]);
         [function release];
 
         options.compile_error = "line 1: no";
         fake_metal_configure(&options);
-        T_CHECK([[compile(&b, fake_bench_options()) localizedDescription] isEqualToString:@"line 1: no"]);
+        CHECK([[compile(&b, fake_bench_options()) localizedDescription] isEqualToString:@"line 1: no"]);
     }
     close_clean(&b);
 }
@@ -304,7 +304,7 @@ static void test_device(void) {
     fake_metal_options options = fake_metal_defaults();
     options.absent = true;
     fake_metal_configure(&options);
-    T_CHECK(!MTLCreateSystemDefaultDevice());
+    CHECK(!MTLCreateSystemDefaultDevice());
     options.absent = false;
     options.apple_family = 6;
     options.metal3 = options.unified_memory = options.residency_sets = false;
@@ -313,18 +313,18 @@ static void test_device(void) {
     id<MTLDevice> device = MTLCreateSystemDefaultDevice();
     SEL residency = @selector(newResidencySetWithDescriptor:error:);
     @autoreleasepool {
-        T_CHECK([[device name] isEqualToString:@"Apple M2 Max (fake)"]);
-        T_CHECK(![device supportsFamily:MTLGPUFamilyMetal3] && [device supportsFamily:MTLGPUFamilyApple6]);
-        T_CHECK(![device supportsFamily:MTLGPUFamilyApple7] && [device supportsFamily:MTLGPUFamilyCommon3]);
-        T_CHECK(![device hasUnifiedMemory] && [device recommendedMaxWorkingSetSize] == 1 << 20);
-        T_CHECK([device maxThreadgroupMemoryLength] == 32768 && ![(id)device respondsToSelector:residency]);
-        T_CHECK([(id)device respondsToSelector:@selector(newCommandQueue)]);
+        CHECK([[device name] isEqualToString:@"Apple M2 Max (fake)"]);
+        CHECK(![device supportsFamily:MTLGPUFamilyMetal3] && [device supportsFamily:MTLGPUFamilyApple6]);
+        CHECK(![device supportsFamily:MTLGPUFamilyApple7] && [device supportsFamily:MTLGPUFamilyCommon3]);
+        CHECK(![device hasUnifiedMemory] && [device recommendedMaxWorkingSetSize] == 1 << 20);
+        CHECK([device maxThreadgroupMemoryLength] == 32768 && ![(id)device respondsToSelector:residency]);
+        CHECK([(id)device respondsToSelector:@selector(newCommandQueue)]);
         options = fake_metal_defaults();
         fake_metal_configure(&options);
-        T_CHECK([(id)device respondsToSelector:residency] && [device supportsFamily:MTLGPUFamilyMetal3]);
+        CHECK([(id)device respondsToSelector:residency] && [device supportsFamily:MTLGPUFamilyMetal3]);
     }
     [device release];
-    T_CHECK(fake_metal_count().live_objects == 0);
+    CHECK(fake_metal_count().live_objects == 0);
 }
 
 T_MAIN({"asynchronous", test_asynchronous}, {"order", test_order}, {"delays", test_delays}, {"pools", test_pools},

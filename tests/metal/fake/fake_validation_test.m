@@ -184,7 +184,7 @@ static void write_beyond(const fake_bench *b) { run_beyond(b, 2); }
 static void message_dead_buffer(const fake_bench *b) {
     id<MTLBuffer> dead = fake_bench_buffer(b, 16);
     [dead release];
-    T_CHECK([dead length] == 0);
+    CHECK([dead length] == 0);
 }
 static void message_dead_command(const fake_bench *b) {
     command_buffer buffer;
@@ -214,15 +214,15 @@ static void write_past_contents(const fake_bench *b) {
 
 /* ---- Making things ---- */
 
-static void make_empty_buffer(const fake_bench *b) { T_CHECK(!fake_bench_buffer(b, 0)); }
-static void make_huge_buffer(const fake_bench *b) { T_CHECK(!fake_bench_buffer(b, [b->device maxBufferLength] + 1)); }
+static void make_empty_buffer(const fake_bench *b) { CHECK(!fake_bench_buffer(b, 0)); }
+static void make_huge_buffer(const fake_bench *b) { CHECK(!fake_bench_buffer(b, [b->device maxBufferLength] + 1)); }
 static void make_private_buffer(const fake_bench *b) {
     [[b->device newBufferWithLength:16 options:MTLResourceStorageModePrivate] release];
 }
-static void find_nothing(const fake_bench *b) { T_CHECK(![b->library newFunctionWithName:@"nothing"]); }
+static void find_nothing(const fake_bench *b) { CHECK(![b->library newFunctionWithName:@"nothing"]); }
 static void compile(const fake_bench *b, NSString *text, MTLCompileOptions *options) {
     id<MTLLibrary> library = [b->device newLibraryWithSource:text options:options error:NULL];
-    T_CHECK(library != nil);
+    CHECK(library != nil);
     [library release];
 }
 static void compile_other_text(const fake_bench *b) { compile(b, @"kernel void add() {}", fake_bench_options()); }
@@ -357,9 +357,9 @@ static void test_silence(void) {
         [e endEncoding];
         [buffer commit];
         [buffer waitUntilCompleted];
-        T_CHECK([buffer status] == MTLCommandBufferStatusCompleted && ![buffer error]);
+        CHECK([buffer status] == MTLCommandBufferStatusCompleted && ![buffer error]);
     }
-    T_CHECK(fake_bench_result(&b, 5) == 6);
+    CHECK(fake_bench_result(&b, 5) == 6);
     fake_bench_close(&b);
     T_CHECK(fake_metal_errors() == 0, "%s", fake_metal_error(0));
 }
