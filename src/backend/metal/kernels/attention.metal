@@ -2,7 +2,8 @@
  *
  * Keys in the contract's order: window positions, oldest first, then the selected compressed positions.
  * They stay packed and are decoded in registers, twice.
- * - Scores: a simdgroup takes every fourth key; its lanes are those of the inner product.
+ * - Scores: a simdgroup takes four keys at a time; its lanes are those of the inner products, which do
+ *   not wait for each other.
  * - Softmax: the maximum in any order; the denominator in 32 lanes over the keys, by each simdgroup for
  *   itself, which saves handing it round.
  * - Values: a thread owns four neighbouring elements of the output and goes through all keys in order;
@@ -11,6 +12,7 @@
 
 enum {
     ATTENTION_SIMDGROUPS = PLUMB_METAL_THREADS / PLUMB_METAL_SIMD,
+    ATTENTION_KEYS = 4, /* keys that a simdgroup scores at a time */
     ATTENTION_OWNED = 4 /* output elements of a thread: they share every scale */
 };
 
@@ -59,24 +61,32 @@ static inline device const uchar *attention_compressed_key(thread const attentio
     return keys.compressed + (uint)keys.selected[j] * row_bytes;
 }
 
-/* score[j] = (query . key j) * scale for the keys that are this simdgroup's turn. */
+/* score[j] = (query . key j) * scale for the `count` keys of a kind, as many at a time as come to this
+ * simdgroup by turns.  In a last turn that is short the last key stands in for those that are missing. */
+template <bool window>
 static inline void attention_scores(thread const attention_keys &keys,
                                     device const plumb_act *query, float scale,
-                                    threadgroup float *score, uint simdgroup, uint lane) {
-    uint dim = keys.dim, count = keys.n_window + keys.n_compressed;
-    for (uint j = simdgroup; j < count; j += ATTENTION_SIMDGROUPS) {
-        float sum = 0.0f;
-        if (j < keys.n_window) {
-            device const uchar *key = attention_window_key(keys, j);
-            for (uint k = lane; k < dim; k += PLUMB_METAL_SIMD)
-                sum = plumb__fma(plumb__load(query[k]), window_element(key, dim, k), sum);
-        } else {
-            device const uchar *key = attention_compressed_key(keys, j - keys.n_window);
-            for (uint k = lane; k < dim; k += PLUMB_METAL_SIMD)
-                sum = plumb__fma(plumb__load(query[k]), compressed_element(key, dim, k), sum);
+                                    threadgroup float *score, uint count, uint simdgroup, uint lane) {
+    uint dim = keys.dim;
+    for (uint first = simdgroup * ATTENTION_KEYS; first < count;
+         first += ATTENTION_SIMDGROUPS * ATTENTION_KEYS) {
+        device const uchar *key[ATTENTION_KEYS];
+        float sum[ATTENTION_KEYS];
+        for (uint i = 0; i < ATTENTION_KEYS; i++) {
+            uint j = first + i < count ? first + i : count - 1;
+            key[i] = window ? attention_window_key(keys, j) : attention_compressed_key(keys, j);
+            sum[i] = 0.0f;
         }
-        sum = plumb_join_lanes(sum);
-        if (lane == 0) score[j] = sum * scale;
+        for (uint k = lane; k < dim; k += PLUMB_METAL_SIMD) {
+            float q = plumb__load(query[k]);
+            for (uint i = 0; i < ATTENTION_KEYS; i++)
+                sum[i] = plumb__fma(q, window ? window_element(key[i], dim, k)
+                                              : compressed_element(key[i], dim, k), sum[i]);
+        }
+        for (uint i = 0; i < ATTENTION_KEYS; i++) sum[i] = plumb_join_lanes(sum[i]);
+        if (lane == 0)
+            for (uint i = 0; i < ATTENTION_KEYS && first + i < count; i++)
+                score[first + i] = sum[i] * scale;
     }
 }
 
@@ -120,12 +130,15 @@ static inline void attention_sum(thread const attention_keys &keys,
                                  thread float *sum) {
     uint dim = keys.dim;
     for (uint i = 0; i < ATTENTION_OWNED; i++) sum[i] = 0.0f;
+#pragma unroll(4) /* several keys are on their way from memory at a time */
     for (uint j = 0; j < keys.n_window; j++) {
         device const uchar *key = attention_window_key(keys, j);
         float p = probability[j], scale = key_power(key[dim + d / PLUMB_BLOCK]);
+        uint codes = plumb_load4(key + d);
         for (uint i = 0; i < ATTENTION_OWNED; i++)
-            sum[i] = plumb__fma(p, plumb__e4m3_decode(key[d + i]) * scale, sum[i]);
+            sum[i] = plumb__fma(p, plumb__e4m3_decode((uchar)(codes >> 8 * i)) * scale, sum[i]);
     }
+#pragma unroll(4)
     for (uint j = 0; j < keys.n_compressed; j++) {
         device const uchar *key = attention_compressed_key(keys, j);
         float p = probability[keys.n_window + j];
@@ -158,7 +171,9 @@ kernel void attention(device plumb_metal_control &control [[buffer(0)]],
     uint count = keys.n_window + keys.n_compressed;
     float denominator = 1.0f; /* with no keys the output is zero */
     if (count > 0) {
-        attention_scores(keys, query + place, args.scale, score, simdgroup, lane);
+        attention_scores<true>(keys, query + place, args.scale, score, keys.n_window, simdgroup, lane);
+        attention_scores<false>(keys, query + place, args.scale, score + keys.n_window,
+                                keys.n_compressed, simdgroup, lane);
         threadgroup_barrier(mem_flags::mem_threadgroup);
         denominator = attention_softmax(score, count, sink[head], simd_most, thread_index, simdgroup,
                                         lane);

@@ -33,6 +33,7 @@ kernel void engram_gate(device plumb_metal_control &control [[buffer(0)]],
     key_w += (ulong)copy * hidden;
 
     float copy_squares = 0.0f, key_squares = 0.0f, terms = 0.0f;
+#pragma unroll(4) /* many elements are on their way at a time: in decode nothing else hides the wait */
     for (uint i = lane; i < hidden; i += PLUMB_METAL_SIMD) {
         float c = plumb__load(h[i]), k = plumb__load(key[i]);
         float qk = query_w[i] * key_w[i];

@@ -60,6 +60,7 @@ kernel void hc_mix(device plumb_metal_control &control [[buffer(0)]],
     h += (ulong)row * width;
     fn += (ulong)simdgroup * HC_ROWS * width;
     float sum[HC_ROWS] = {0.0f, 0.0f, 0.0f}, squares = 0.0f;
+#pragma unroll(8) /* many elements are on their way at a time: in decode nothing else hides the wait */
     for (uint i = lane; i < width; i += PLUMB_METAL_SIMD) {
         float value = plumb__load(h[i]);
         for (uint r = 0; r < HC_ROWS; r++)

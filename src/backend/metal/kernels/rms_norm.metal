@@ -14,6 +14,7 @@ kernel void rms_norm(device plumb_metal_control &control [[buffer(0)]],
     x += (ulong)row * args.width;
     y += (ulong)row * args.width;
     float squares = 0.0f;
+#pragma unroll(8) /* many elements are on their way at a time: in decode nothing else hides the wait */
     for (uint i = lane; i < args.width; i += PLUMB_METAL_SIMD) {
         float value = plumb__load(x[i]);
         squares = plumb__fma(value, value, squares);
