@@ -66,8 +66,8 @@ PLUMB_FN uint8_t plumb__e4m3_encode(float x) {
     uint32_t significand = (magnitude & 0x7FFFFFu) | 0x800000u;
     uint32_t whole = significand >> shift;
     uint32_t rest = significand & ((1u << shift) - 1u);
-    uint32_t half = 1u << (shift - 1);
-    whole += (rest > half) || (rest == half && (whole & 1u));
+    uint32_t middle = 1u << (shift - 1);
+    whole += (rest > middle) || (rest == middle && (whole & 1u));
     return (uint8_t)(sign | whole);
 }
 

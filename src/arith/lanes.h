@@ -12,8 +12,8 @@ enum { PLUMB_LANES = 32 };
 
 /* a_i += a_(i+16), then +8, +4, +2, +1.  Destroys the lanes. */
 PLUMB_FN float plumb__lanes_join(PLUMB_THREAD float *lane) {
-    for (int half = PLUMB_LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) lane[i] = lane[i] + lane[i + half];
+    for (int step = PLUMB_LANES / 2; step > 0; step /= 2)
+        for (int i = 0; i < step; i++) lane[i] = lane[i] + lane[i + step];
     return lane[0];
 }
 

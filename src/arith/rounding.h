@@ -158,10 +158,10 @@ PLUMB_FN void plumb__compressed_unpack_block(const PLUMB_DEVICE uint8_t *row, in
                                              PLUMB_THREAD float *x) {
     float code[PLUMB_BLOCK];
     plumb__e2m1_unpack(row + b * PLUMB_BLOCK / 2, code);
-    for (int half = 0; half < 2; half++) {
-        float scale = plumb__e4m3_decode(row[dim / 2 + 2 * b + half]);
+    for (int part = 0; part < 2; part++) {
+        float scale = plumb__e4m3_decode(row[dim / 2 + 2 * b + part]);
         for (int i = 0; i < PLUMB_COMPRESSED_BLOCK; i++)
-            x[half * PLUMB_COMPRESSED_BLOCK + i] = code[half * PLUMB_COMPRESSED_BLOCK + i] * scale;
+            x[part * PLUMB_COMPRESSED_BLOCK + i] = code[part * PLUMB_COMPRESSED_BLOCK + i] * scale;
     }
 }
 PLUMB_FN void plumb__compressed_unpack(const PLUMB_DEVICE uint8_t *row, int64_t dim,
