@@ -15,6 +15,8 @@ WHOLE_FILE = "src/base/whole_file.c"
 SNAPSHOT_HEADER = "src/format/snapshot_header.c"
 SNAPSHOT_SESSION = "src/engine/session_snapshot.c"
 CALLS = "src/text/call_memory.c"
+MSL = "tools/msl/"
+METAL_HEADERS = "tests/metal/apple/Metal/"
 
 
 class Mutation(NamedTuple):
@@ -192,8 +194,8 @@ MUTATIONS = [
         "segment = plumb__load(plumb__store(d * power)) + segment;",
         "exact_test oracle_units_products_test", "a block is rounded once, to float32"),
     one("lanes_joined_in_order", "src/arith/lanes.h",
-        "    for (int half = PLUMB_LANES / 2; half > 0; half /= 2)\n"
-        "        for (int i = 0; i < half; i++) lane[i] = lane[i] + lane[i + half];\n",
+        "    for (int step = PLUMB_LANES / 2; step > 0; step /= 2)\n"
+        "        for (int i = 0; i < step; i++) lane[i] = lane[i] + lane[i + step];\n",
         "    for (int i = 1; i < PLUMB_LANES; i++) lane[0] = lane[0] + lane[i];\n",
         "contract_test", "lanes are joined by a tree"),
     one("q8_scale_by_true_division", "src/arith/rounding.h",
@@ -1913,4 +1915,41 @@ MUTATIONS = [
     one("digest_without_token_map", "src/engine/model_digest.c",
         "    add(&s, model->token_map, (size_t)c->vocab * sizeof *model->token_map);\n", "",
         "digest_test", "Engram rows depend on it"),
+    # ---- Metal's language and calls, without Metal ----------------------------------------------
+    Mutation("variable_called_half", "src/arith/formats.h",
+             [("uint32_t middle = 1u", "uint32_t half = 1u"),
+              ("(rest > middle) || (rest == middle &&", "(rest > half) || (rest == half &&")],
+             ["metal_conformance"], "half is a type in Metal"),
+    one("kernel_pointer_without_space", "src/backend/metal/kernels/rms_norm.metal",
+        "device const float *w [[", "const float *w [[", "metal_conformance", "C++ would not miss it"),
+    one("inner_pointers_need_no_space", MSL + "types.py",
+        "    return type_.to is not None and missing_space(type_.to)\n", "    return False\n",
+        "metal_conformance", "every pointer says where it points"),
+    one("members_leave_their_object", MSL + "expressions.py",
+        "return Value(found.at(type_.space))", "return Value(found)", "metal_conformance",
+        "a member of a constant struct is constant"),
+    one("arguments_are_not_converted", MSL + "expressions.py",
+        '            self.convert(parameter, value.type, token, f"argument of {name}")\n', "            pass\n",
+        "metal_conformance", "a pointer changes its address space most often on its way into a function"),
+    one("recursion_through_another", MSL + "checker.py", "                        open_.append(callee)\n", "",
+        "metal_conformance", "two functions may recurse together"),
+    one("contraction_in_another_spelling", MSL + "preprocess.py",
+        'CONTRACT_OFF = {"METAL fp contract(off)",', 'CONTRACT_OFF = {"clang fp contract(off)",',
+        "metal_conformance", "Metal promises two spellings"),
+    one("index_31", MSL + "language.py", "MAX_INDEX = 30", "MAX_INDEX = 31", "metal_conformance",
+        "the table of buffers ends at 30"),
+    one("prefix_sums_have_an_order", MSL + "language.py", r"(sum|product|prefix_\w+)", "(sum|product)",
+        "metal_conformance", "no one says in which order lanes are added"),
+    one("doubles_in_disguise", MSL + "expressions.py", r'([fF]|[hH]|bf|BF)$', r'([fF]|[hH]|bf|BF|\d)$',
+        "metal_conformance", "the emulator would compute in double"),
+    one("misspelt_selector", "src/backend/metal/metal_commands.m",
+        "[m->encoder setBuffer:m->control_buffer", "[m->encoder setBufer:m->control_buffer", "metal_api",
+        "it would be found by the first user with a Mac"),
+    one("call_of_a_later_macos", METAL_HEADERS + "MTLBuffer.h", "macos(13.0)", "macos(15.4)", "metal_api",
+        "macOS 15.0 must have every call"),
+    one("call_without_a_page", METAL_HEADERS + "MTLEvent.h",
+        "/* https://developer.apple.com/documentation/metal/mtlsharedevent/signaledvalue */\n", "", "metal_api",
+        "what no page states may not exist"),
+    one("signature_that_is_not_apples", METAL_HEADERS + "MTLComputeCommandEncoder.h",
+        "(nullable id<MTLBuffer>)buffer", "(id<MTLBuffer>)buffer", "metal_api", "the host could not unbind a buffer"),
 ]
