@@ -116,8 +116,9 @@ def launcher(name, parameters):
     rows = ",\n    ".join(p.row(name) for p in parameters if p.is_memory())
     return f"""
 static void run_{name}(const void *launch, const void *place) {{
-    [[maybe_unused]] const emulated::launch &l = *static_cast<const emulated::launch *>(launch);
+    const emulated::launch &l = *static_cast<const emulated::launch *>(launch);
     [[maybe_unused]] const emulated::place &p = *static_cast<const emulated::place *>(place);
+    l.frame = __builtin_frame_address(0);
     {name}(
         {arguments});
 }}

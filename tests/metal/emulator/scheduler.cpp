@@ -8,7 +8,11 @@ namespace emulated {
 
 thread_local scheduler *current;
 
-scheduler::scheduler() : running_group(false), fiber_of() {}
+namespace {
+constexpr uint32_t NONE = UINT32_MAX;
+}
+
+scheduler::scheduler() : running_group(false), threads() {}
 scheduler::~scheduler() = default;
 
 /* ---- a group from start to end -------------------------------------------------------------- */
@@ -27,6 +31,7 @@ void scheduler::begin(const emulated_dispatch &d, triple group, uint64_t seed) {
     }
     n_threads = n_ready = count(shared.threads);
     n_returned = 0;
+    drawn = NONE;
     for (uint32_t i = 0; i < n_threads; i++) ready[i] = static_cast<uint16_t>(i);
     memset(states, 0, n_threads);
     barrier.arrived = 0;
@@ -43,16 +48,12 @@ bool scheduler::run(const emulated_dispatch &d, triple group, uint64_t seed, cha
     scheduler *outer = current;
     current = this;
     running_group = true;
-    go_on(next(), &host);
+    start(next(), &host);
     running_group = false;
-    if (failed) {
-        /* Threads that waited stay where they are: their stacks begin anew. */
+    if (failed) { /* threads that waited are forgotten */
         idle.clear();
-        for (auto &f : fibers) {
-            f->prepare(fiber_entry, this);
-            idle.push_back(f.get());
-        }
-        memset(fiber_of, 0, sizeof fiber_of);
+        for (auto &f : fibers) idle.push_back(f.get());
+        for (suspended &t : threads) t.on = nullptr;
     }
     current = outer;
     return !failed && check_memory();
@@ -73,77 +74,91 @@ bool scheduler::check_memory() {
 
 /* ---- fibers --------------------------------------------------------------------------------- */
 
-void scheduler::fiber_entry(void *argument) {
-    static_cast<scheduler *>(argument)->run_threads();
-    __builtin_unreachable();
-}
+void scheduler::fiber_entry() { current->run_threads(); }
 
-/* A fiber's life: one thread after another, until there is one that has a fiber already. */
+/* A fiber's life: one thread after another, until the next is one that has a fiber already. */
 void scheduler::run_threads() {
-    fiber *const self = running_fiber;
     for (;;) {
-        run_thread(running);
+        run_thread();
+        context forgotten; /* a fiber that is used again begins again */
         if (n_returned == n_threads) {
-            idle.push_back(self);
-            emulated_switch(&self->stack_pointer, host);
-        } else {
-            const uint32_t index = next();
-            if (fiber_of[index]) {
-                idle.push_back(self);
-                go_on(index, &self->stack_pointer);
-            } else {
-                running = index;
-            }
+            idle.push_back(running_on);
+            change_context(&forgotten, &host);
+        }
+        running = next();
+        suspended &t = threads[running];
+        if (t.on) {
+            idle.push_back(running_on);
+            running_on = t.on;
+            t.on = nullptr;
+            change_context(&forgotten, &t.at);
         }
     }
 }
 
-void scheduler::run_thread(uint32_t index) {
+void scheduler::run_thread() {
     place p;
-    p.index = index;
+    p.index = running;
     const triple t = shared.threads;
-    if (t.x == n_threads) p.in_group = {index, 0, 0};
-    else p.in_group = {index % t.x, index / t.x % t.y, index / t.x / t.y};
+    if (t.x == n_threads) p.in_group = {running, 0, 0};
+    else p.in_group = {running % t.x, running / t.x % t.y, running / t.x / t.y};
     dispatch->kernel->run(&shared, &p);
-    states[index] = state::returned;
+    states[running] = state::returned;
     n_returned++;
 }
 
+/* Begins a thread on a fiber of its own; returns when somebody goes on where it saved. */
+__attribute__((noinline)) void scheduler::start(uint32_t index, context *save) {
+    if (idle.empty()) {
+        fibers.push_back(std::make_unique<fiber>(static_cast<uint32_t>(fibers.size())));
+        idle.push_back(fibers.back().get());
+    }
+    running = index;
+    running_on = idle.back();
+    idle.pop_back();
+    const context beginning = running_on->beginning(fiber_entry);
+    change_context(save, &beginning);
+}
+
+/* Draws the one after the next, whose stack is fetched meanwhile. */
+inline void scheduler::draw() {
+    if (n_ready == 0) {
+        drawn = NONE;
+        return;
+    }
+    drawn = random.below(n_ready);
+    const char *stack = static_cast<const char *>(threads[ready[drawn]].at.stack);
+    for (int line = 0; line < 4; line++) __builtin_prefetch(stack + 64 * line, 1);
+}
+
 /* One of those that can run. */
-uint32_t scheduler::next() {
-    if (n_ready == 0) fail_stuck();
-    const uint32_t at = random.below(n_ready);
-    const uint32_t index = ready[at];
-    ready[at] = ready[--n_ready];
+inline uint32_t scheduler::next() {
+    if (drawn == NONE) {
+        if (n_ready == 0) fail_stuck();
+        drawn = random.below(n_ready);
+    }
+    const uint32_t index = ready[drawn];
+    ready[drawn] = ready[--n_ready];
+    draw();
     return index;
 }
 
-/* Lets a thread run; saves the present stack pointer. */
-void scheduler::go_on(uint32_t index, void **save) {
-    fiber *f = fiber_of[index];
-    fiber_of[index] = nullptr;
-    if (!f) {
-        if (idle.empty()) {
-            fibers.push_back(std::make_unique<fiber>(static_cast<uint32_t>(fibers.size())));
-            fibers.back()->prepare(fiber_entry, this);
-            idle.push_back(fibers.back().get());
-        }
-        f = idle.back();
-        idle.pop_back();
-    }
-    running = index;
-    running_fiber = f;
-    emulated_switch(save, f->stack_pointer);
-}
-
 /* Lets others run until this thread is drawn again. */
-void scheduler::wait() {
-    const uint32_t self = running;
-    const uint32_t index = next();
+inline void scheduler::wait() {
+    const uint32_t self = running, index = next();
     if (index == self) return;
-    fiber *const mine = running_fiber;
-    fiber_of[self] = mine;
-    go_on(index, &mine->stack_pointer);
+    suspended &mine = threads[self], &other = threads[index];
+    const void *const frame = shared.frame;
+    mine.on = running_on;
+    if (other.on) {
+        running = index;
+        running_on = other.on;
+        other.on = nullptr;
+        change_context(&mine.at, &other.at);
+    } else {
+        start(index, &mine.at);
+    }
+    shared.frame = frame;
 }
 
 /* ---- meetings ------------------------------------------------------------------------------- */
@@ -161,36 +176,45 @@ static const char *name_of(operation what) {
     }
 }
 
-void scheduler::arrive(meeting &m, operation what, uint32_t argument, int line, uint64_t site) {
+/* Where a call stands: the return addresses from there to the thread's start.  A function that is called
+ * at two places is two places. */
+static inline uint64_t call_site(const void *from, const void *to) {
+    struct link {
+        const link *up;
+        uintptr_t return_address;
+    };
+    uint64_t site = 0;
+    for (const link *l = static_cast<const link *>(from); l != to; l = l->up)
+        site = site * 31 + l->return_address;
+    return site;
+}
+
+inline void scheduler::arrive(meeting &m, operation what, uint32_t argument, int line, const void *frame) {
+    const uint64_t site = call_site(frame, shared.frame);
     if (m.arrived++ == 0) {
         m.what = what;
         m.line = line;
         m.first = running;
         m.argument = argument;
         m.site = site;
-    } else if (m.site != site) {
-        fail("is at line %d, while thread %u of its group waits at line %d: diverged code", line,
-             m.first, m.line);
-    } else if (m.argument != argument) {
-        fail("%s at line %d with %u, thread %u with %u", name_of(what), line, argument, m.first,
-             m.argument);
+    } else if (m.site != site || m.argument != argument) {
+        fail_meeting(m, what, argument, line);
     }
 }
 
-lanes scheduler::meet_simdgroup(operation what, uint32_t argument, lane_value value, int line,
-                                uint64_t site) {
+inline lanes scheduler::meet_simdgroup(operation what, uint32_t argument, lane_value value, int line,
+                                       const void *frame) {
     const uint32_t self = running, first = self / SIMD_WIDTH * SIMD_WIDTH;
     simdgroup &s = simd[self / SIMD_WIDTH];
-    arrive(s.meet, what, argument, line, site);
+    arrive(s.meet, what, argument, line, frame);
     lane_value *values = s.value[s.turn];
     values[self - first] = value;
     if (s.meet.arrived == s.width) {
         s.meet.arrived = 0;
         s.turn ^= 1;
-        for (uint32_t i = 0; i < s.width; i++) {
-            states[first + i] = state::ready;
-            ready[n_ready++] = static_cast<uint16_t>(first + i);
-        }
+        for (uint32_t i = 0; i < s.width; i++) ready[n_ready + i] = static_cast<uint16_t>(first + i);
+        n_ready += s.width;
+        memset(states + first, 0, s.width);
     } else {
         states[self] = state::at_simdgroup;
     }
@@ -198,8 +222,8 @@ lanes scheduler::meet_simdgroup(operation what, uint32_t argument, lane_value va
     return {values, self - first, s.width};
 }
 
-void scheduler::meet_threadgroup(int line, uint64_t site) {
-    arrive(barrier, operation::barrier, 0, line, site);
+inline void scheduler::meet_threadgroup(int line, const void *frame) {
+    arrive(barrier, operation::barrier, 0, line, frame);
     if (barrier.arrived == n_threads) {
         barrier.arrived = 0;
         for (uint32_t i = 0; i < n_threads; i++) ready[i] = static_cast<uint16_t>(i);
@@ -210,6 +234,15 @@ void scheduler::meet_threadgroup(int line, uint64_t site) {
     }
     wait();
 }
+
+lanes meet_simdgroup(operation what, uint32_t argument, lane_value value, int line) {
+    return current->meet_simdgroup(what, argument, value, line, __builtin_frame_address(0));
+}
+void meet_threadgroup(int line) { current->meet_threadgroup(line, __builtin_frame_address(0)); }
+void fault_lane(operation what, uint32_t lane, int line) {
+    current->fail("%s at line %d of lane %u, which there is not", name_of(what), line, lane);
+}
+bool fails_spuriously() { return current->random.below(8) == 0; }
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
@@ -222,9 +255,16 @@ void scheduler::fail(const char *format, ...) {
     snprintf(fault, EMULATED_FAULT_BYTES, "kernel %s, group (%u, %u, %u), thread %u: %s",
              dispatch->kernel->name, shared.group.x, shared.group.y, shared.group.z, running, what);
     failed = true;
-    void *forgotten;
-    emulated_switch(&forgotten, host);
+    context forgotten;
+    change_context(&forgotten, &host);
     __builtin_unreachable();
+}
+
+void scheduler::fail_meeting(const meeting &m, operation what, uint32_t argument, int line) {
+    if (m.argument != argument && m.line == line)
+        fail("%s at line %d with %u, thread %u with %u", name_of(what), line, argument, m.first, m.argument);
+    fail("is at line %d, while thread %u of its group waits at line %d: diverged code", line, m.first,
+         m.line);
 }
 
 const char *scheduler::describe(uint32_t index, char *text, size_t bytes) const {
@@ -271,31 +311,5 @@ void scheduler::fail_at(uintptr_t address, const char *access) {
     }
     fail("%s at address 0x%llx, far from all buffers", access, static_cast<unsigned long long>(address));
 }
-
-/* ---- what the kernels' text calls ------------------------------------------------------------ */
-
-/* Where a call stands: the return addresses from here to the thread's start.  A function that is called at
- * two places is two places. */
-__attribute__((always_inline)) static inline uint64_t call_site(void *frame) {
-    struct link {
-        link *up;
-        uintptr_t return_address;
-    };
-    uint64_t site = 0;
-    for (const link *l = static_cast<const link *>(frame); l; l = l->up)
-        site = site * 31 + l->return_address;
-    return site;
-}
-
-lanes meet_simdgroup(operation what, uint32_t argument, lane_value value, int line) {
-    return current->meet_simdgroup(what, argument, value, line, call_site(__builtin_frame_address(0)));
-}
-void meet_threadgroup(int line) {
-    current->meet_threadgroup(line, call_site(__builtin_frame_address(0)));
-}
-void fault_lane(operation what, uint32_t lane, int line) {
-    current->fail("%s at line %d of lane %u, which there is not", name_of(what), line, lane);
-}
-bool fails_spuriously() { return current->random.below(8) == 0; }
 
 } // namespace emulated

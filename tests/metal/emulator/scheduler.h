@@ -10,7 +10,6 @@
 #include "thread.h"
 #include "threadgroup_memory.h"
 
-#include <cstdarg>
 #include <memory>
 #include <vector>
 
@@ -62,8 +61,8 @@ class scheduler {
     bool run(const emulated_dispatch &dispatch, triple group, uint64_t seed, char *fault);
 
     /* The rest is called on fibers, and by the handler of signals. */
-    lanes meet_simdgroup(operation what, uint32_t argument, lane_value value, int line, uint64_t site);
-    void meet_threadgroup(int line, uint64_t site);
+    lanes meet_simdgroup(operation what, uint32_t argument, lane_value value, int line, const void *frame);
+    void meet_threadgroup(int line, const void *frame);
     [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 2, 3)));
     [[noreturn]] void fail_at(uintptr_t address, const char *access);
     bool is_running() const { return running_group; }
@@ -72,31 +71,38 @@ class scheduler {
   private:
     enum class state : uint8_t { ready, at_simdgroup, at_threadgroup, returned };
 
+    /* What is known of a thread that waits, or may go on. */
+    struct suspended {
+        context at;
+        fiber *on; /* NULL: it has not begun */
+    };
+
     void begin(const emulated_dispatch &dispatch, triple group, uint64_t seed);
     bool check_memory();
-    static void fiber_entry(void *scheduler);
-    void run_threads();
-    void run_thread(uint32_t index);
-    void arrive(meeting &m, operation what, uint32_t argument, int line, uint64_t site);
+    static void fiber_entry();
+    [[noreturn]] void run_threads();
+    void run_thread();
+    void start(uint32_t index, context *save);
+    void draw();
     uint32_t next();
     void wait();
-    void go_on(uint32_t index, void **save);
+    void arrive(meeting &m, operation what, uint32_t argument, int line, const void *frame);
+    [[noreturn]] void fail_meeting(const meeting &m, operation what, uint32_t argument, int line);
     [[noreturn]] void fail_stuck();
-    void write_fault(const char *format, va_list arguments);
     const char *describe(uint32_t index, char *text, size_t bytes) const;
 
     const emulated_dispatch *dispatch;
     launch shared;
     char *fault;
     bool running_group, failed;
-    void *host; /* the stack pointer of `run` */
+    context host; /* of `run` */
 
     uint32_t n_threads, n_returned, running;
-    uint32_t n_ready;
+    fiber *running_on;
+    uint32_t n_ready, drawn; /* the place in `ready` of the next one; NONE: to be drawn */
     uint16_t ready[EMULATED_MAX_THREADS];
     state states[EMULATED_MAX_THREADS];
-    fiber *fiber_of[EMULATED_MAX_THREADS]; /* of threads that wait or are ready again; else NULL */
-    fiber *running_fiber;
+    suspended threads[EMULATED_MAX_THREADS];
     std::vector<std::unique_ptr<fiber>> fibers;
     std::vector<fiber *> idle;
 

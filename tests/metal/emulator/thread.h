@@ -24,6 +24,7 @@ struct launch {
     void *const *buffer;
     void *threadgroup_memory[EMULATED_ARGUMENTS];
     triple group, groups, threads;
+    mutable const void *frame; /* of the launcher of the thread that runs */
 };
 
 struct place {
