@@ -11,6 +11,8 @@ thread_local scheduler *current;
 namespace {
 constexpr uint32_t NONE = UINT32_MAX;
 }
+/* One frame a meeting: its lines of memory are what a change of stacks costs. */
+#define INLINE __attribute__((always_inline)) inline
 
 scheduler::scheduler() : running_group(false), threads() {}
 scheduler::~scheduler() = default;
@@ -121,7 +123,7 @@ __attribute__((noinline)) void scheduler::start(uint32_t index, context *save) {
 }
 
 /* Draws the one after the next, whose stack is fetched meanwhile. */
-inline void scheduler::draw() {
+INLINE void scheduler::draw() {
     if (n_ready == 0) {
         drawn = NONE;
         return;
@@ -132,7 +134,7 @@ inline void scheduler::draw() {
 }
 
 /* One of those that can run. */
-inline uint32_t scheduler::next() {
+INLINE uint32_t scheduler::next() {
     if (drawn == NONE) {
         if (n_ready == 0) fail_stuck();
         drawn = random.below(n_ready);
@@ -144,7 +146,7 @@ inline uint32_t scheduler::next() {
 }
 
 /* Lets others run until this thread is drawn again. */
-inline void scheduler::wait() {
+INLINE void scheduler::wait() {
     const uint32_t self = running, index = next();
     if (index == self) return;
     suspended &mine = threads[self], &other = threads[index];
@@ -189,7 +191,7 @@ static inline uint64_t call_site(const void *from, const void *to) {
     return site;
 }
 
-inline void scheduler::arrive(meeting &m, operation what, uint32_t argument, int line, const void *frame) {
+INLINE void scheduler::arrive(meeting &m, operation what, uint32_t argument, int line, const void *frame) {
     const uint64_t site = call_site(frame, shared.frame);
     if (m.arrived++ == 0) {
         m.what = what;
@@ -202,7 +204,7 @@ inline void scheduler::arrive(meeting &m, operation what, uint32_t argument, int
     }
 }
 
-inline lanes scheduler::meet_simdgroup(operation what, uint32_t argument, lane_value value, int line,
+INLINE lanes scheduler::meet_simdgroup(operation what, uint32_t argument, lane_value value, int line,
                                        const void *frame) {
     const uint32_t self = running, first = self / SIMD_WIDTH * SIMD_WIDTH;
     simdgroup &s = simd[self / SIMD_WIDTH];
@@ -222,7 +224,7 @@ inline lanes scheduler::meet_simdgroup(operation what, uint32_t argument, lane_v
     return {values, self - first, s.width};
 }
 
-inline void scheduler::meet_threadgroup(int line, const void *frame) {
+INLINE void scheduler::meet_threadgroup(int line, const void *frame) {
     arrive(barrier, operation::barrier, 0, line, frame);
     if (barrier.arrived == n_threads) {
         barrier.arrived = 0;
