@@ -22,11 +22,24 @@ else()
 endif()
 
 # Frames and calls stay visible: the emulator tells operations apart by the calls that lead to them.
-# No sanitizer instruments the emulator: guard pages and traps find what a kernel does wrong, and
-# AddressSanitizer would take the fibers' stacks for overflows.
+# No sanitizer instruments the emulator, since AddressSanitizer takes the stacks of fibers for overflows:
+# memory is watched by guard pages, and undefined behaviour of kernels by traps, in a build with
+# sanitizers all kinds of it, otherwise those that cost little.
 set(PLUMB_EMULATOR_FLAGS -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-rtti
-  -fno-sanitize=all -ffp-contract=off -fno-math-errno -fno-strict-aliasing -fsigned-char
-  $<$<BOOL:${PLUMB_HOST_HAS_AVX2_FMA}>:-mavx2;-mfma>)
+  -fno-sanitize=all -ffp-contract=off -fno-math-errno -fno-strict-aliasing -fsigned-char)
+if(PLUMB_HOST_HAS_AVX2_FMA)
+  list(APPEND PLUMB_EMULATOR_FLAGS -mavx2 -mfma)
+endif()
+set(PLUMB_EMULATED_KERNEL_FLAGS ${PLUMB_EMULATOR_FLAGS} -fno-exceptions -D__METAL_VERSION__=310
+  -isystem ${PLUMB_EMULATOR_FOLDER}/shim -I${PLUMB_EMULATOR_FOLDER}
+  -Wall -Wextra -Wconversion -Wno-overlength-strings
+  -Werror=double-promotion -Werror=cast-qual -Werror=return-type -Werror=array-bounds)
+if(PLUMB_SANITIZE)
+  list(APPEND PLUMB_EMULATED_KERNEL_FLAGS -fsanitize=undefined,local-bounds -fsanitize-trap=all)
+else()
+  list(APPEND PLUMB_EMULATED_KERNEL_FLAGS
+    -fsanitize=bounds,local-bounds,shift,float-cast-overflow,integer-divide-by-zero -fsanitize-trap=all)
+endif()
 
 function(plumb_emulated_kernels target text)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}.cpp)
@@ -34,12 +47,9 @@ function(plumb_emulated_kernels target text)
     COMMAND ${Python3_EXECUTABLE} ${PLUMB_EMULATOR_FOLDER}/make_kernels.py ${PLUMB_CLANGXX} ${text} ${source}
     DEPENDS ${text} ${PLUMB_EMULATOR_FOLDER}/make_kernels.py
     VERBATIM)
-  set_source_files_properties(${source} PROPERTIES
-    OBJECT_DEPENDS ${text}
-    COMPILE_OPTIONS "-Wall;-Wextra;-Wconversion;-Wno-overlength-strings;-Werror=double-promotion;-Werror=cast-qual;-Werror=return-type;-fno-exceptions;-D__METAL_VERSION__=310")
   add_library(${target} STATIC ${source})
-  target_include_directories(${target} BEFORE PRIVATE ${PLUMB_EMULATOR_FOLDER}/shim)
-  target_include_directories(${target} PUBLIC ${PLUMB_EMULATOR_FOLDER})
-  target_compile_options(${target} PRIVATE ${PLUMB_EMULATOR_FLAGS})
+  target_include_directories(${target} INTERFACE ${PLUMB_EMULATOR_FOLDER})
+  target_compile_options(${target} PRIVATE ${PLUMB_EMULATED_KERNEL_FLAGS}
+    $<$<BOOL:${PLUMB_WERROR}>:-Werror>)
   target_link_libraries(${target} PRIVATE plumb_emulator)
 endfunction()

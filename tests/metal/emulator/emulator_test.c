@@ -257,8 +257,8 @@ static void threadgroup_memory(void) {
     } cases[] = {
         {16, 0, "threadgroup(0)|64"}, {-1, 0, "threadgroup(0)|-4"},
         {100, 0, "threadgroup(0)|400"}, {-50, 0, "threadgroup(0)|-200"},
-        {16, 1, "read outside threadgroup(0): byte 64 of 64"},
-        {-1, 1, "read outside threadgroup(0): byte -4 of 64"},
+        {16, 1, "read outside threadgroup(0), byte 64 of 64"},
+        {-1, 1, "read outside threadgroup(0), byte -4 of 64"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int caught = 0;
@@ -292,10 +292,10 @@ static void device_memory(void) {
         uint32_t read;
         const char *fault;
     } cases[] = {
-        {true, 16, 0, "kernel device_access, group (0, 0, 0), thread 3: |outside buffer(0): byte 64 of 64"},
-        {true, 16, 1, "thread 3: |outside buffer(0): byte 64 of 64"},
-        {false, -1, 0, "thread 3: |outside buffer(0): byte -4 of 64"},
-        {false, -1, 1, "thread 3: |outside buffer(0): byte -4 of 64"},
+        {true, 16, 0, "kernel device_access, group (0, 0, 0), thread 3: |outside buffer(0), byte 64 of 64"},
+        {true, 16, 1, "thread 3: |outside buffer(0), byte 64 of 64"},
+        {false, -1, 0, "thread 3: |outside buffer(0), byte -4 of 64"},
+        {false, -1, 1, "thread 3: |outside buffer(0), byte -4 of 64"},
         {true, 3, 0, NULL},
         {true, 3, 1, NULL},
     };
@@ -312,14 +312,26 @@ static void device_memory(void) {
     free_guarded_page(page);
 }
 
-static void other_faults(void) {
-    int32_t zero[2] = {0};
-    emulated_dispatch d = grid("divides_by_zero", 1, 1);
-    bind(&d, 0, zero, sizeof zero);
-    must_fail(&d, "thread 0: |undefined behaviour");
-    d = grid("endless", 1, 1);
-    bind(&d, 0, zero, sizeof zero);
-    must_fail(&d, "thread 0: |its stack is full");
+static void undefined_behaviour(void) {
+    /* What to do, with which number, and the result or 0: undefined. */
+    static const int32_t cases[][3] = {
+        {0, 2, 3},          {0, 0, 0},           /* 7 / x */
+        {1, 2, 28},         {1, 32, 0},  {1, -1, 0}, /* 7 << x */
+        {2, 0x40E00000, 7}, {2, 0x7FC00000, 0}, {2, 0x4F000000, 0}, /* float to int: NaN, 2^31 */
+        {3, 3, 3},          {3, 4, 0},   {3, -1, 0}, /* an array of four */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int32_t x[3] = {cases[i][0], cases[i][1], 0};
+        emulated_dispatch d = grid("undefined", 1, 1);
+        bind(&d, 0, x, sizeof x);
+        if (cases[i][2]) must_run(&d);
+        else must_fail(&d, "kernel undefined, |thread 0: undefined behaviour at *(run_undefined+");
+        T_CHECK(x[2] == cases[i][2], "case %d: %d", (int)i, (int)x[2]);
+    }
+    int32_t x[1] = {0};
+    emulated_dispatch d = grid("endless", 1, 1);
+    bind(&d, 0, x, sizeof x);
+    must_fail(&d, "thread 0: its stack is full");
 }
 
 /* ---- what is bound ------------------------------------------------------------------------------- */
@@ -382,5 +394,5 @@ T_MAIN({"flat", flat}, {"lane_sums", lane_sums}, {"barriers", barriers}, {"atomi
        {"simd_functions", simd_functions}, {"positions", positions}, {"arithmetic", arithmetic},
        {"missing_barriers", missing_barriers}, {"meetings", meetings},
        {"threadgroup_memory", threadgroup_memory}, {"device_memory", device_memory},
-       {"other_faults", other_faults}, {"bindings", bindings}, {"table", table},
+       {"undefined_behaviour", undefined_behaviour}, {"bindings", bindings}, {"table", table},
        {"source_text", source_text})

@@ -194,4 +194,13 @@ kernel void endless(device uint *x [[buffer(0)]]) {
     x[0] = deep(1000000, first);
 }
 
-kernel void divides_by_zero(device int *x [[buffer(0)]]) { x[0] = 7 / x[1]; }
+/* x[0] says what to do, x[1] with which number. */
+kernel void undefined(device int *x [[buffer(0)]]) {
+    int part[4] = {x[0], x[1], 2, 3};
+    switch (x[0]) {
+    case 0: x[2] = 7 / x[1]; break;
+    case 1: x[2] = 7 << x[1]; break;
+    case 2: x[2] = int(as_type<float>(x[1])); break;
+    default: x[2] = part[x[1]];
+    }
+}

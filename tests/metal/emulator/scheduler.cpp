@@ -295,23 +295,39 @@ void scheduler::fail_stuck() {
          describe(missing, b, sizeof b));
 }
 
+/* An instruction as debuggers take it: `gdb -batch -ex "info line *(run_NAME+OFFSET)" PROGRAM`. */
+const char *scheduler::place_of(uintptr_t code, char *text, size_t bytes) const {
+    const auto launcher = reinterpret_cast<uintptr_t>(dispatch->kernel->run);
+    snprintf(text, bytes, "*(run_%s%+td)", dispatch->kernel->name, static_cast<ptrdiff_t>(code - launcher));
+    return text;
+}
+
+void scheduler::fail_undefined(uintptr_t code) {
+    char place[96];
+    fail("undefined behaviour at %s", place_of(code, place, sizeof place));
+}
+
 /* An access that the processor refused. */
-void scheduler::fail_at(uintptr_t address, const char *access) {
+void scheduler::fail_at(uintptr_t address, const char *access, uintptr_t code) {
+    char at[96];
+    place_of(code, at, sizeof at);
+    const auto from = [&](const void *start) {
+        return static_cast<long long>(address - reinterpret_cast<uintptr_t>(start));
+    };
     for (int i = 0; i < EMULATED_ARGUMENTS; i++)
         if (shared.threadgroup_memory[i] && memory[i].has(address))
-            fail("%s outside threadgroup(%d): byte %td of %zu", access, i,
-                 static_cast<ptrdiff_t>(address - reinterpret_cast<uintptr_t>(memory[i].start())),
-                 memory[i].bytes());
+            fail("%s outside threadgroup(%d), byte %lld of %zu, at %s", access, i, from(memory[i].start()),
+                 memory[i].bytes(), at);
     for (auto &f : fibers)
-        if (f->has_guard_at(address)) fail("its stack is full");
-    constexpr int64_t NEAR = 1 << 16;
+        if (f->has_guard_at(address)) fail("its stack is full at %s", at);
+    constexpr long long NEAR = 1 << 16;
     for (int i = 0; i < EMULATED_ARGUMENTS; i++) {
-        const int64_t offset = static_cast<int64_t>(address - reinterpret_cast<uintptr_t>(dispatch->buffer[i]));
+        const long long offset = from(dispatch->buffer[i]);
         if (dispatch->buffer[i] && offset > -NEAR && offset < dispatch->buffer_bytes[i] + NEAR)
-            fail("%s outside buffer(%d): byte %lld of %lld", access, i, static_cast<long long>(offset),
-                 static_cast<long long>(dispatch->buffer_bytes[i]));
+            fail("%s outside buffer(%d), byte %lld of %lld, at %s", access, i, offset,
+                 static_cast<long long>(dispatch->buffer_bytes[i]), at);
     }
-    fail("%s at address 0x%llx, far from all buffers", access, static_cast<unsigned long long>(address));
+    fail("%s of address 0x%llx, far from all buffers, at %s", access, from(nullptr), at);
 }
 
 } // namespace emulated

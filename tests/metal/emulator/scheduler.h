@@ -64,7 +64,8 @@ class scheduler {
     lanes meet_simdgroup(operation what, uint32_t argument, lane_value value, int line, const void *frame);
     void meet_threadgroup(int line, const void *frame);
     [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 2, 3)));
-    [[noreturn]] void fail_at(uintptr_t address, const char *access);
+    [[noreturn]] void fail_at(uintptr_t address, const char *access, uintptr_t code);
+    [[noreturn]] void fail_undefined(uintptr_t code);
     bool is_running() const { return running_group; }
     random_numbers random;
 
@@ -89,6 +90,7 @@ class scheduler {
     void arrive(meeting &m, operation what, uint32_t argument, int line, const void *frame);
     [[noreturn]] void fail_meeting(const meeting &m, operation what, uint32_t argument, int line);
     [[noreturn]] void fail_stuck();
+    const char *place_of(uintptr_t code, char *text, size_t bytes) const;
     const char *describe(uint32_t index, char *text, size_t bytes) const;
 
     const emulated_dispatch *dispatch;

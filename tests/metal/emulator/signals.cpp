@@ -17,18 +17,27 @@ constexpr int SIGNALS[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE};
 constexpr int N_SIGNALS = sizeof SIGNALS / sizeof SIGNALS[0];
 struct sigaction before[N_SIGNALS];
 
+/* The instruction that was refused, and what it wanted with memory. */
+struct refused {
+    uintptr_t code;
+    const char *access;
+};
+
+refused refused_by(const void *context) {
+    const mcontext_t &machine = static_cast<const ucontext_t *>(context)->uc_mcontext;
+#if defined(__x86_64__)
+    return {static_cast<uintptr_t>(machine.gregs[REG_RIP]), machine.gregs[REG_ERR] & 2 ? "write" : "read"};
+#else
+    return {machine.pc, "access"};
+#endif
+}
+
 void handle(int number, siginfo_t *info, void *context) {
     if (current && current->is_running()) {
-        const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
-        if (number == SIGSEGV || number == SIGBUS) {
-            const char *access = "access";
-#if defined(__x86_64__)
-            const auto *machine = static_cast<const ucontext_t *>(context);
-            access = machine->uc_mcontext.gregs[REG_ERR] & 2 ? "write" : "read";
-#endif
-            current->fail_at(address, access);
-        }
-        current->fail("undefined behaviour (signal %d)", number);
+        const refused r = refused_by(context);
+        if (number == SIGSEGV || number == SIGBUS)
+            current->fail_at(reinterpret_cast<uintptr_t>(info->si_addr), r.access, r.code);
+        current->fail_undefined(r.code);
     }
     for (int i = 0; i < N_SIGNALS; i++) /* again, and this time it is theirs */
         if (SIGNALS[i] == number) sigaction(number, &before[i], nullptr);
