@@ -145,7 +145,7 @@ def source(path, found, text):
                           for name, parameters in found.items())
     return f"""// Written by make_kernels.py.
 #include <metal_stdlib>
-#pragma GCC poison double
+#pragma GCC poison double std
 // Any function may meet other threads: calls at two places must stay two.
 #pragma clang attribute push(__attribute__((convergent)), apply_to = function)
 #pragma clang attribute push(__attribute__((nomerge)), apply_to = function)

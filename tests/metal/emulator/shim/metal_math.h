@@ -5,19 +5,24 @@
 
 namespace metal {
 
-/* Both arguments of one type, as MSL's overloads demand: min(1, 2u) is ambiguous there. */
-template <typename T> T min(T x, T y) { return y < x ? y : x; }
-template <typename T> T max(T x, T y) { return x < y ? y : x; }
+/* The other number where one is NaN. */
+inline float fmin(float x, float y) { return __builtin_fminf(x, y); }
+inline float fmax(float x, float y) { return __builtin_fmaxf(x, y); }
+
+/* Arguments of one type, as MSL's overloads demand: min(1, 2u) is ambiguous there. */
+template <typename T> T min(T x, T y) {
+    if constexpr (std::is_floating_point_v<T>) return fmin(x, y);
+    else return y < x ? y : x;
+}
+template <typename T> T max(T x, T y) {
+    if constexpr (std::is_floating_point_v<T>) return fmax(x, y);
+    else return x < y ? y : x;
+}
 template <typename T> T clamp(T x, T low, T high) { return min(max(x, low), high); }
 template <typename T> T select(T if_false, T if_true, bool condition) {
     return condition ? if_true : if_false;
 }
 
-/* The other number where one is NaN. */
-inline float fmin(float x, float y) { return __builtin_fminf(x, y); }
-inline float fmax(float x, float y) { return __builtin_fmaxf(x, y); }
-inline float min(float x, float y) { return fmin(x, y); }
-inline float max(float x, float y) { return fmax(x, y); }
 inline float fabs(float x) { return __builtin_fabsf(x); }
 inline float abs(float x) { return __builtin_fabsf(x); }
 inline int abs(int x) { return x < 0 ? -x : x; }
