@@ -32,7 +32,7 @@ if(PLUMB_HOST_HAS_AVX2_FMA)
 endif()
 set(PLUMB_EMULATED_KERNEL_FLAGS ${PLUMB_EMULATOR_FLAGS} -fno-exceptions -D__METAL_VERSION__=310
   -isystem ${PLUMB_EMULATOR_FOLDER}/shim -I${PLUMB_EMULATOR_FOLDER}
-  -Wall -Wextra -Wconversion -Wno-overlength-strings
+  -Wall -Wextra -Wconversion -Wno-overlength-strings -Wno-unused-function
   -Werror=double-promotion -Werror=cast-qual -Werror=return-type -Werror=array-bounds)
 if(PLUMB_SANITIZE)
   list(APPEND PLUMB_EMULATED_KERNEL_FLAGS -fsanitize=undefined,local-bounds -fsanitize-trap=all)

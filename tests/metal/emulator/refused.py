@@ -65,6 +65,8 @@ TAKEN = [
     "uint4 v = uint4(n) + 1; v.xy = v.zw; x[i] = float(v.x + popcount(n) + clz(n) + ctz(n));",
     "float4 f = *(device const float4 *)(c + 4 * i); x[i] = f.x + float4(int4(1, 2, 3, 4)).y;",
     "x[i] = select(1.0f, 2.0f, n > 1) * copysign(1.0f, x[i]) + float(mulhi(n, n)) + abs(x[i]);",
+    "packed_float3 p = float3(1.0f); x[i] = float4(packed_float2(float2(n)), p[1], 0).z; p[0] = 2.0f;",
+    "x[i] = float3(*(device const packed_float3 *)(c + 1)).y + float(as_type<uint>(uchar4(packed_uchar4())));",
     "ushort s = ushort(n); uchar u = uchar(s); x[i] = float(u) + as_type<float>(n) + float(long(n));",
 ]
 

@@ -31,6 +31,35 @@ EMULATED_VECTORS(float)
 
 /* Packed vectors are aligned to their element. */
 typedef uchar4 packed_uchar4 __attribute__((aligned(1)));
+/* Vectors with the alignment of their elements. */
+template <typename T, int N> struct packed_vec {
+    T component[N];
+
+    packed_vec() = default;
+    packed_vec(vec<T, N> v) {
+        for (int i = 0; i < N; i++) component[i] = v[i];
+    }
+    operator vec<T, N>() const {
+        vec<T, N> v;
+        for (int i = 0; i < N; i++) v[i] = component[i];
+        return v;
+    }
+    T &operator[](int i) { return component[i]; }
+    const T &operator[](int i) const { return component[i]; }
+};
+
+#define EMULATED_PACKED(T)                                                                         \
+    using packed_##T##2 = packed_vec<T, 2>;                                                        \
+    using packed_##T##3 = packed_vec<T, 3>;                                                        \
+    using packed_##T##4 = packed_vec<T, 4>;
+EMULATED_PACKED(char)
+EMULATED_PACKED(uchar)
+EMULATED_PACKED(short)
+EMULATED_PACKED(ushort)
+EMULATED_PACKED(int)
+EMULATED_PACKED(uint)
+EMULATED_PACKED(float)
+#undef EMULATED_PACKED
 
 } // namespace metal
 
@@ -41,6 +70,10 @@ template <typename T> struct shape {
     static constexpr int size = 1;
 };
 template <typename T, int N> struct shape<T __attribute__((ext_vector_type(N)))> {
+    using element = T;
+    static constexpr int size = N;
+};
+template <typename T, int N> struct shape<metal::packed_vec<T, N>> {
     using element = T;
     static constexpr int size = N;
 };
