@@ -65,6 +65,7 @@ typedef struct {
     int64_t threadgroup_bytes[EMULATED_ARGUMENTS];
     uint32_t groups[3], threads[3];
     uint64_t seed;
+    int host_threads; /* that run groups, more than one only for large grids; 0 is 1 */
 } emulated_dispatch;
 
 /* Runs a grid.  False: `fault` says what went wrong, in one line; memory is then as the kernel left it.

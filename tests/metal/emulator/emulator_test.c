@@ -215,6 +215,25 @@ static void arithmetic(void) {
     T_CHECK(y[0][5] == 0, "contracted: 0x%08X", y[0][5]);
 }
 
+/* Many groups on several threads: the same results, and one fault of many. */
+static void host_threads(void) {
+    enum { N = 64 * 96 };
+    static float x[N], y[N / 32];
+    for (int i = 0; i < N; i++) x[i] = 1.0f / (float)(3 * i + 1);
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        emulated_dispatch d = grid("lane_sums", 64, 96);
+        d.seed = seed;
+        d.host_threads = 1 + (int)seed % 4;
+        bind(&d, 0, x, sizeof x);
+        bind(&d, 1, y, sizeof y);
+        memset(y, 0, sizeof y);
+        must_run(&d);
+        for (int i = 0; i < N / 32; i++) T_CHECK(y[i] == tree(x + 32 * i), "y[%d] = %a", i, (double)y[i]);
+        d.kernel = emulated_kernel_find("skipped_barrier");
+        must_fail(&d, "kernel skipped_barrier, group (|which thread 5 does not reach");
+    }
+}
+
 /* ---- wrong kernels ----------------------------------------------------------------------------- */
 
 static void missing_barriers(void) {
@@ -392,6 +411,7 @@ static void source_text(void) {
 
 T_MAIN({"flat", flat}, {"lane_sums", lane_sums}, {"barriers", barriers}, {"atomics", atomics},
        {"simd_functions", simd_functions}, {"positions", positions}, {"arithmetic", arithmetic},
+       {"host_threads", host_threads},
        {"missing_barriers", missing_barriers}, {"meetings", meetings},
        {"threadgroup_memory", threadgroup_memory}, {"device_memory", device_memory},
        {"undefined_behaviour", undefined_behaviour}, {"bindings", bindings}, {"table", table},

@@ -1,12 +1,15 @@
 /* A whole grid: what is bound is checked, then the groups run in an order that the seed decides. */
+#include "crew.h"
 #include "scheduler.h"
 
 extern "C" {
 #include "arith/float_env.h"
 }
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 namespace emulated {
 namespace {
@@ -66,37 +69,58 @@ bool check(const emulated_dispatch &d, char *fault) {
     return true;
 }
 
-/* Groups in random order: what a walk through them with a step prime to their number gives. */
+uint32_t gcd(uint32_t a, uint32_t b) { return b ? gcd(b, a % b) : a; }
+
+/* Groups in random order: a walk through them with a step prime to their number. */
 class random_order {
   public:
-    random_order(uint32_t n, uint64_t seed) : n(n) {
+    random_order(uint32_t n, uint64_t seed) : n(n), taken(0) {
         random_numbers random(seed);
-        at = random.below(n);
+        start = random.below(n);
         do step = random.below(n) + 1;
         while (gcd(step, n) != 1);
     }
-    uint32_t next() {
-        const uint32_t value = at;
-        at = static_cast<uint32_t>((uint64_t{at} + step) % n);
-        return value;
+    /* False: all are taken.  Several threads may ask. */
+    bool take(uint32_t *group) {
+        const uint64_t i = taken++;
+        *group = static_cast<uint32_t>((start + i * step) % n);
+        return i < n;
     }
+    void stop() { taken = n; }
 
   private:
-    static uint32_t gcd(uint32_t a, uint32_t b) { return b ? gcd(b, a % b) : a; }
-    uint32_t n, at, step;
+    uint32_t n, start, step;
+    std::atomic<uint64_t> taken;
 };
 
-bool run(const emulated_dispatch &d, char *fault) {
+/* Runs groups until there are none, or one fails. */
+void run_groups(const emulated_dispatch &d, random_order &order, std::atomic<bool> &failed, char *fault) {
     static thread_local scheduler host_thread;
-    const uint32_t n = d.groups[0] * d.groups[1] * d.groups[2];
-    random_order order(n, d.seed);
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t g = order.next();
+    catch_signals();
+    uint64_t saved;
+    plumb__float_env_enter(&saved);
+    char own_fault[EMULATED_FAULT_BYTES];
+    for (uint32_t g; order.take(&g);) {
         const triple group = {g % d.groups[0], g / d.groups[0] % d.groups[1],
                               g / d.groups[0] / d.groups[1]};
-        if (!host_thread.run(d, group, d.seed * 0x9E3779B97F4A7C15u + g, fault)) return false;
+        if (host_thread.run(d, group, d.seed * 0x9E3779B97F4A7C15u + g, own_fault)) continue;
+        order.stop();
+        if (!failed.exchange(true)) memcpy(fault, own_fault, sizeof own_fault);
     }
-    return true;
+    plumb__float_env_leave(saved);
+}
+
+bool run(const emulated_dispatch &d, char *fault) {
+    /* Below this, waking a thread takes longer than what it would do. */
+    constexpr uint32_t WORTH_SHARING = 4096;
+    static thread_local crew others;
+    const uint32_t n = d.groups[0] * d.groups[1] * d.groups[2];
+    random_order order(n, d.seed);
+    std::atomic<bool> failed(false);
+    if (d.host_threads > 1 && n > 1 && uint64_t{n} * d.threads[0] * d.threads[1] * d.threads[2] >= WORTH_SHARING)
+        others.run(d.host_threads - 1, [&] { run_groups(d, order, failed, fault); });
+    else run_groups(d, order, failed, fault);
+    return !failed;
 }
 
 } // namespace
@@ -105,10 +129,5 @@ bool run(const emulated_dispatch &d, char *fault) {
 extern "C" bool emulated_run(const emulated_dispatch *dispatch, char fault[EMULATED_FAULT_BYTES]) {
     fault[0] = '\0';
     if (!emulated::check(*dispatch, fault)) return false;
-    emulated::catch_signals();
-    uint64_t saved;
-    plumb__float_env_enter(&saved);
-    const bool ok = emulated::run(*dispatch, fault);
-    plumb__float_env_leave(saved);
-    return ok;
+    return emulated::run(*dispatch, fault);
 }
