@@ -8,8 +8,10 @@
 
 #include <stdlib.h>
 
-/* What every GPU of the family Metal 3 has, and the kernels count on. */
-enum { THREADGROUP_BYTES = 32768 };
+enum {
+    THREADGROUP_BYTES = 32768, /* what every GPU of the family Metal 3 has, and the kernels count on */
+    SCORE_BYTES = 16 << 20
+};
 
 static plumb_status refuse(plumb_error *err, const char *what, const char *found,
                            const char *expected) {
@@ -163,6 +165,7 @@ plumb_status plumb__metal_backend_create(plumb_backend **backend, plumb_error *e
     plumb_metal_backend *m = calloc(1, sizeof *m);
     if (!m) return plumb__fail_memory(err, "backend", sizeof *m);
     m->base.ops = &plumb__metal_ops;
+    m->score_bytes = SCORE_BYTES;
     if (pthread_mutex_init(&m->lock, NULL) != 0) {
         free(m);
         return plumb__fail_memory(err, "backend's lock", sizeof m->lock);

@@ -55,6 +55,7 @@ typedef struct plumb_metal_backend {
     id<MTLSharedEvent> event; /* its value: the number of the last command buffer that is done */
     id<MTLComputePipelineState> pipeline[KERNEL_COUNT];
     int64_t threadgroup_bytes; /* most that a group may have */
+    int64_t score_bytes;       /* of a search's scores at once; more only for a single row */
     plumb_metal_control *control;
     id<MTLBuffer> control_buffer; /* not retained: an allocation like others */
     uint64_t float_env;           /* the caller's, between begin and end */

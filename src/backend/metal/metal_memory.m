@@ -151,7 +151,10 @@ void *plumb__metal_work_memory(plumb_metal_backend *m, plumb_metal_work which, i
 }
 
 void plumb__metal_free_all(plumb_metal_backend *m) {
-    for (int64_t i = 0; i < m->n_garbage; i++) [m->garbage[i].buffer release];
+    for (int64_t i = 0; i < m->n_garbage; i++) m->garbage[i].after = m->done;
+    plumb__metal_free_garbage(m);
+    for (int64_t i = 0; i < m->n_blocks; i++) [m->residency removeAllocation:m->block[i].buffer];
+    [m->residency commit];
     for (int64_t i = 0; i < m->n_blocks; i++) [m->block[i].buffer release];
     free(m->garbage);
     free(m->block);

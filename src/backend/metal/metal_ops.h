@@ -4,10 +4,8 @@
 
 #import "backend/metal/metal_host.h"
 
-enum {
-    PLUMB_METAL_LISTED = 32,            /* groups of experts that one command takes by value */
-    PLUMB_METAL_SCORE_BYTES = 16 << 20, /* of a search's scores; more only for a single row */
-};
+/* Groups of experts that one command takes by value: less than the 4 KB that it may. */
+enum { PLUMB_METAL_LISTED = 32 };
 
 /* A struct of kernels/arguments.h in an initialiser of plumb_metal_call. */
 #define PLUMB_METAL_GIVE(struct_) .arguments = &(struct_), .arguments_bytes = sizeof(struct_)

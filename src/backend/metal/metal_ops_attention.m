@@ -125,7 +125,7 @@ void plumb__metal_index_select(plumb_backend *b, const plumb_index_args *a, int6
     int64_t most = candidates(a, rows);
     search s = {.m = m, .a = a, .score_stride = most > 0 ? most : 1, .block_stride = 1};
     if (a->build_pool) s.block_stride = (s.score_stride + a->block_size - 1) / a->block_size;
-    int64_t at_once = PLUMB_METAL_SCORE_BYTES / (s.score_stride * size);
+    int64_t at_once = m->score_bytes / (s.score_stride * size);
     at_once = at_once < 1 ? 1 : least(at_once, rows);
     s.score = plumb__metal_work_memory(m, WORK_SCORES, at_once * s.score_stride * size);
     s.block_score = plumb__metal_work_memory(m, WORK_BLOCK_SCORES, at_once * s.block_stride * size);

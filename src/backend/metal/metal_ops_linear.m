@@ -7,12 +7,9 @@ static int64_t parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
 /* ---- Linear layers ---------------------------------------------------------------------------- */
 
-/* k codes, k / 32 scales, padding. */
-static int64_t quantized_row_bytes(int64_t k) { return parts(k + k / PLUMB_BLOCK, 16) * 16; }
-
 int64_t plumb__metal_quantized_bytes(plumb_backend *b, int64_t rows, int64_t k) {
     (void)b;
-    return rows * quantized_row_bytes(k);
+    return rows * PLUMB_METAL_QUANTIZED_BYTES(k);
 }
 
 void plumb__metal_linear_quantized(plumb_backend *b, const plumb_quantized *x, int64_t rows,
@@ -63,7 +60,7 @@ static bool reserve_places(plumb_metal_backend *m, int64_t places, int64_t inter
     int64_t bytes = places * inter * (int64_t)sizeof(plumb_act);
     return plumb__metal_work_memory(m, WORK_GATE, bytes) &&
            plumb__metal_work_memory(m, WORK_UP, bytes) &&
-           plumb__metal_work_memory(m, WORK_ACTIVATED, places * quantized_row_bytes(inter));
+           plumb__metal_work_memory(m, WORK_ACTIVATED, places * PLUMB_METAL_QUANTIZED_BYTES(inter));
 }
 
 static void run_experts(const expert_run *run) {
@@ -205,8 +202,8 @@ void plumb__metal_experts_held(plumb_backend *b, const plumb_held_experts *a, in
 
 int64_t plumb__metal_working_bytes(plumb_backend *b, int64_t rows, int64_t widest, int64_t places,
                                    int64_t inter) {
-    (void)b, (void)rows, (void)widest; /* a kernel reads activations as they are */
-    int64_t place = 2 * inter * (int64_t)sizeof(plumb_act) + quantized_row_bytes(inter) +
+    (void)rows, (void)widest; /* a kernel reads activations as they are */
+    int64_t place = 2 * inter * (int64_t)sizeof(plumb_act) + PLUMB_METAL_QUANTIZED_BYTES(inter) +
                     (int64_t)sizeof(plumb_metal_group);
-    return places * place + PLUMB_METAL_SCORE_BYTES;
+    return places * place + plumb__metal(b)->score_bytes;
 }
