@@ -1,7 +1,8 @@
-/* Host threads that share the groups of a grid: one beside the caller's is enough to run two groups at once.
+/* Host threads that share the groups of a grid: one beside the caller's is enough to run two groups
+ * at once.
  *
- * They are made when they are first wanted and sleep between grids, so that a grid costs no creation of
- * threads and stacks.  A crew belongs to the thread that made it. */
+ * They are made when they are first wanted and sleep between grids, so that a grid costs no
+ * creation of threads and stacks.  A crew belongs to the thread that made it. */
 #ifndef PLUMB_TESTS_METAL_EMULATOR_CREW_H
 #define PLUMB_TESTS_METAL_EMULATOR_CREW_H
 

@@ -11,7 +11,9 @@ namespace emulated {
 namespace {
 constexpr size_t STACK_BYTES = 128 * 1024;
 
-size_t page_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+size_t page_bytes() {
+    return static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
 } // namespace
 
 fiber::fiber(uint32_t number) {
@@ -24,7 +26,9 @@ fiber::fiber(uint32_t number) {
     top = mapping + page + STACK_BYTES - number % 61 * 64;
 }
 
-fiber::~fiber() { munmap(mapping, page_bytes() + STACK_BYTES); }
+fiber::~fiber() {
+    munmap(mapping, page_bytes() + STACK_BYTES);
+}
 
 bool fiber::has_guard_at(uintptr_t address) const {
     return address - reinterpret_cast<uintptr_t>(mapping) < page_bytes();

@@ -32,10 +32,11 @@ bool check_argument(const emulated_dispatch &d, const emulated_parameter &p, cha
             return refuse(fault, d, "threadgroup(%d), %s: no memory", p.index, p.name);
         return true;
     }
-    if (!d.buffer[p.index]) return refuse(fault, d, "buffer(%d), %s: nothing is bound", p.index, p.name);
+    if (!d.buffer[p.index])
+        return refuse(fault, d, "buffer(%d), %s: nothing is bound", p.index, p.name);
     if (d.buffer_bytes[p.index] < p.element_bytes)
-        return refuse(fault, d, "buffer(%d), %s: %lld bytes, less than one element of %lld", p.index,
-                      p.name, static_cast<long long>(d.buffer_bytes[p.index]),
+        return refuse(fault, d, "buffer(%d), %s: %lld bytes, less than one element of %lld",
+                      p.index, p.name, static_cast<long long>(d.buffer_bytes[p.index]),
                       static_cast<long long>(p.element_bytes));
     if (reinterpret_cast<uintptr_t>(d.buffer[p.index]) % static_cast<uintptr_t>(p.alignment))
         return refuse(fault, d, "buffer(%d), %s: not aligned to %lld bytes", p.index, p.name,
@@ -60,8 +61,10 @@ bool check(const emulated_dispatch &d, char *fault) {
     for (int i = 0; i < EMULATED_ARGUMENTS; i++) {
         const int64_t own = d.threadgroup_bytes[i];
         if (own < 0 || own % 16 || own > EMULATED_MAX_THREADGROUP_BYTES - bytes)
-            return refuse(fault, d, "threadgroup(%d): %lld bytes, not a multiple of 16 or more than %d "
-                          "in all", i, static_cast<long long>(own), EMULATED_MAX_THREADGROUP_BYTES);
+            return refuse(fault, d,
+                          "threadgroup(%d): %lld bytes, not a multiple of 16 or more than %d "
+                          "in all",
+                          i, static_cast<long long>(own), EMULATED_MAX_THREADGROUP_BYTES);
         bytes += own;
     }
     for (int i = 0; i < d.kernel->n_parameters; i++)
@@ -69,7 +72,9 @@ bool check(const emulated_dispatch &d, char *fault) {
     return true;
 }
 
-uint32_t gcd(uint32_t a, uint32_t b) { return b ? gcd(b, a % b) : a; }
+uint32_t gcd(uint32_t a, uint32_t b) {
+    return b ? gcd(b, a % b) : a;
+}
 
 /* Groups in random order: a walk through them with a step prime to their number. */
 class random_order {
@@ -94,7 +99,8 @@ class random_order {
 };
 
 /* Runs groups until there are none, or one fails. */
-void run_groups(const emulated_dispatch &d, random_order &order, std::atomic<bool> &failed, char *fault) {
+void run_groups(const emulated_dispatch &d, random_order &order, std::atomic<bool> &failed,
+                char *fault) {
     static thread_local scheduler host_thread;
     catch_signals();
     uint64_t saved;
@@ -117,9 +123,11 @@ bool run(const emulated_dispatch &d, char *fault) {
     const uint32_t n = d.groups[0] * d.groups[1] * d.groups[2];
     random_order order(n, d.seed);
     std::atomic<bool> failed(false);
-    if (d.host_threads > 1 && n > 1 && uint64_t{n} * d.threads[0] * d.threads[1] * d.threads[2] >= WORTH_SHARING)
+    if (d.host_threads > 1 && n > 1 &&
+        uint64_t{n} * d.threads[0] * d.threads[1] * d.threads[2] >= WORTH_SHARING)
         others.run(d.host_threads - 1, [&] { run_groups(d, order, failed, fault); });
-    else run_groups(d, order, failed, fault);
+    else
+        run_groups(d, order, failed, fault);
     return !failed;
 }
 

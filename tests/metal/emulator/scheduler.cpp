@@ -35,12 +35,11 @@ void scheduler::begin(const emulated_dispatch &d, triple group, uint64_t seed) {
     n_returned = 0;
     drawn = NONE;
     for (uint32_t i = 0; i < n_threads; i++) ready[i] = static_cast<uint16_t>(i);
-    memset(states, 0, n_threads);
-    barrier.arrived = 0;
+    n_at_barrier = 0;
     for (uint32_t i = 0; i < n_threads; i += SIMD_WIDTH) {
         simdgroup &s = simd[i / SIMD_WIDTH];
-        s.meet.arrived = s.turn = 0;
-        s.width = n_threads - i < SIMD_WIDTH ? n_threads - i : SIMD_WIDTH;
+        s.members = n_threads - i < SIMD_WIDTH ? (1u << (n_threads - i)) - 1 : UINT32_MAX;
+        s.arrived = s.at_barrier = s.returned = s.turn = 0;
     }
 }
 
@@ -65,10 +64,11 @@ bool scheduler::check_memory() {
     for (int i = 0; i < EMULATED_ARGUMENTS; i++) {
         const ptrdiff_t outside = shared.threadgroup_memory[i] ? memory[i].written_outside() : 0;
         if (outside == 0) continue;
-        snprintf(fault, EMULATED_FAULT_BYTES,
-                 "kernel %s, group (%u, %u, %u): threadgroup(%d) of %zu bytes was written at byte %td",
-                 dispatch->kernel->name, shared.group.x, shared.group.y, shared.group.z, i,
-                 memory[i].bytes(), outside);
+        snprintf(
+            fault, EMULATED_FAULT_BYTES,
+            "kernel %s, group (%u, %u, %u): threadgroup(%d) of %zu bytes was written at byte %td",
+            dispatch->kernel->name, shared.group.x, shared.group.y, shared.group.z, i,
+            memory[i].bytes(), outside);
         return false;
     }
     return true;
@@ -76,7 +76,9 @@ bool scheduler::check_memory() {
 
 /* ---- fibers --------------------------------------------------------------------------------- */
 
-void scheduler::fiber_entry() { current->run_threads(); }
+void scheduler::fiber_entry() {
+    current->run_threads();
+}
 
 /* A fiber's life: one thread after another, until the next is one that has a fiber already. */
 void scheduler::run_threads() {
@@ -102,10 +104,12 @@ void scheduler::run_thread() {
     place p;
     p.index = running;
     const triple t = shared.threads;
-    if (t.x == n_threads) p.in_group = {running, 0, 0};
-    else p.in_group = {running % t.x, running / t.x % t.y, running / t.x / t.y};
+    if (t.x == n_threads)
+        p.in_group = {running, 0, 0};
+    else
+        p.in_group = {running % t.x, running / t.x % t.y, running / t.x / t.y};
     dispatch->kernel->run(&shared, &p);
-    states[running] = state::returned;
+    simd[running / SIMD_WIDTH].returned |= 1u << running % SIMD_WIDTH;
     n_returned++;
 }
 
@@ -130,7 +134,7 @@ INLINE void scheduler::draw() {
     }
     drawn = random.below(n_ready);
     const char *stack = static_cast<const char *>(threads[ready[drawn]].at.stack);
-    for (int line = 0; line < 4; line++) __builtin_prefetch(stack + 64 * line, 1);
+    for (int line = 0; line < 3; line++) __builtin_prefetch(stack + 64 * line, 1);
 }
 
 /* One of those that can run. */
@@ -178,8 +182,8 @@ static const char *name_of(operation what) {
     }
 }
 
-/* Where a call stands: the return addresses from there to the thread's start.  A function that is called
- * at two places is two places. */
+/* Where a call stands: the return addresses from there to the thread's start.  A function that is
+ * called at two places is two places. */
 static inline uint64_t call_site(const void *from, const void *to) {
     struct link {
         const link *up;
@@ -191,48 +195,45 @@ static inline uint64_t call_site(const void *from, const void *to) {
     return site;
 }
 
-INLINE void scheduler::arrive(meeting &m, operation what, uint32_t argument, int line, const void *frame) {
+/* All must come to the same call, with the same argument. */
+INLINE void scheduler::check(meeting &m, bool is_first, operation what, uint32_t argument, int line,
+                             const void *frame) {
     const uint64_t site = call_site(frame, shared.frame);
-    if (m.arrived++ == 0) {
-        m.what = what;
-        m.line = line;
-        m.first = running;
-        m.argument = argument;
-        m.site = site;
-    } else if (m.site != site || m.argument != argument) {
+    if (is_first)
+        m = {what, line, running, argument, site};
+    else if (m.site != site || m.argument != argument)
         fail_meeting(m, what, argument, line);
-    }
 }
 
-INLINE lanes scheduler::meet_simdgroup(operation what, uint32_t argument, lane_value value, int line,
-                                       const void *frame) {
-    const uint32_t self = running, first = self / SIMD_WIDTH * SIMD_WIDTH;
-    simdgroup &s = simd[self / SIMD_WIDTH];
-    arrive(s.meet, what, argument, line, frame);
+INLINE lanes scheduler::meet_simdgroup(operation what, uint32_t argument, lane_value value,
+                                       int line, const void *frame) {
+    const uint32_t lane = running % SIMD_WIDTH, first = running - lane;
+    simdgroup &s = simd[running / SIMD_WIDTH];
+    check(s.meet, s.arrived == 0, what, argument, line, frame);
+    s.arrived |= 1u << lane;
     lane_value *values = s.value[s.turn];
-    values[self - first] = value;
-    if (s.meet.arrived == s.width) {
-        s.meet.arrived = 0;
+    values[lane] = value;
+    const uint32_t width = static_cast<uint32_t>(__builtin_popcount(s.members));
+    if (s.arrived == s.members) {
+        s.arrived = 0;
         s.turn ^= 1;
-        for (uint32_t i = 0; i < s.width; i++) ready[n_ready + i] = static_cast<uint16_t>(first + i);
-        n_ready += s.width;
-        memset(states + first, 0, s.width);
-    } else {
-        states[self] = state::at_simdgroup;
+        /* Those that are too many are overwritten, and never read. */
+        for (uint32_t i = 0; i < SIMD_WIDTH; i++)
+            ready[n_ready + i] = static_cast<uint16_t>(first + i);
+        n_ready += width;
     }
     wait();
-    return {values, self - first, s.width};
+    return {values, lane, width};
 }
 
 INLINE void scheduler::meet_threadgroup(int line, const void *frame) {
-    arrive(barrier, operation::barrier, 0, line, frame);
-    if (barrier.arrived == n_threads) {
-        barrier.arrived = 0;
+    check(barrier, n_at_barrier == 0, operation::barrier, 0, line, frame);
+    simd[running / SIMD_WIDTH].at_barrier |= 1u << running % SIMD_WIDTH;
+    if (++n_at_barrier == n_threads) {
+        n_at_barrier = 0;
         for (uint32_t i = 0; i < n_threads; i++) ready[i] = static_cast<uint16_t>(i);
         n_ready = n_threads;
-        memset(states, 0, n_threads);
-    } else {
-        states[running] = state::at_threadgroup;
+        for (uint32_t i = 0; i < n_threads; i += SIMD_WIDTH) simd[i / SIMD_WIDTH].at_barrier = 0;
     }
     wait();
 }
@@ -240,11 +241,15 @@ INLINE void scheduler::meet_threadgroup(int line, const void *frame) {
 lanes meet_simdgroup(operation what, uint32_t argument, lane_value value, int line) {
     return current->meet_simdgroup(what, argument, value, line, __builtin_frame_address(0));
 }
-void meet_threadgroup(int line) { current->meet_threadgroup(line, __builtin_frame_address(0)); }
+void meet_threadgroup(int line) {
+    current->meet_threadgroup(line, __builtin_frame_address(0));
+}
 void fault_lane(operation what, uint32_t lane, int line) {
     current->fail("%s at line %d of lane %u, which there is not", name_of(what), line, lane);
 }
-bool fails_spuriously() { return current->random.below(8) == 0; }
+bool fails_spuriously() {
+    return current->random.below(8) == 0;
+}
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
@@ -262,33 +267,47 @@ void scheduler::fail(const char *format, ...) {
     __builtin_unreachable();
 }
 
-void scheduler::fail_meeting(const meeting &m, operation what, uint32_t argument, int line) {
-    if (m.argument != argument && m.line == line)
-        fail("%s at line %d with %u, thread %u with %u", name_of(what), line, argument, m.first, m.argument);
-    fail("is at line %d, while thread %u of its group waits at line %d: diverged code", line, m.first,
-         m.line);
+static uint32_t lowest(uint32_t lanes) {
+    return static_cast<uint32_t>(__builtin_ctz(lanes));
 }
 
+void scheduler::fail_meeting(const meeting &m, operation what, uint32_t argument, int line) {
+    if (m.argument != argument && m.line == line)
+        fail("%s at line %d with %u, thread %u with %u", name_of(what), line, argument, m.first,
+             m.argument);
+    fail("is at line %d, while thread %u of its group waits at line %d: diverged code", line,
+         m.first, m.line);
+}
+
+/* What a thread that cannot run does. */
 const char *scheduler::describe(uint32_t index, char *text, size_t bytes) const {
-    const meeting &m = states[index] == state::at_threadgroup ? barrier : simd[index / SIMD_WIDTH].meet;
-    switch (states[index]) {
-    case state::returned: return "has returned";
-    case state::at_threadgroup: snprintf(text, bytes, "waits at the barrier of line %d", m.line); break;
-    default: snprintf(text, bytes, "waits at %s of line %d", name_of(m.what), m.line);
-    }
+    const simdgroup &s = simd[index / SIMD_WIDTH];
+    const uint32_t bit = 1u << index % SIMD_WIDTH;
+    if (s.returned & bit) return "has returned";
+    if (s.at_barrier & bit)
+        snprintf(text, bytes, "waits at the barrier of line %d", barrier.line);
+    else
+        snprintf(text, bytes, "waits at %s of line %d", name_of(s.meet.what), s.meet.line);
     return text;
 }
 
 /* Nobody can run: some thread waits for one that will not come. */
 void scheduler::fail_stuck() {
-    uint32_t waiting = 0;
-    while (states[waiting] == state::returned) waiting++;
-    for (uint32_t i = 0; i < n_threads; i++) /* a simdgroup waits for its own, so look there first */
-        if (states[i] == state::at_simdgroup) waiting = i;
-    const bool in_simdgroup = states[waiting] == state::at_simdgroup;
-    const uint32_t from = in_simdgroup ? waiting / SIMD_WIDTH * SIMD_WIDTH : 0;
-    uint32_t missing = from;
-    while (states[missing] == states[waiting]) missing++;
+    /* A simdgroup waits for its own threads, so look there first. */
+    const uint32_t n_simd = (n_threads + SIMD_WIDTH - 1) / SIMD_WIDTH;
+    uint32_t waiting = NONE, missing = NONE;
+    for (uint32_t i = 0; i < n_simd; i++) {
+        const simdgroup &s = simd[i];
+        if (s.arrived == 0) continue;
+        waiting = i * SIMD_WIDTH + lowest(s.arrived);
+        missing = i * SIMD_WIDTH + lowest(s.members & ~s.arrived);
+    }
+    for (uint32_t i = 0; i < n_simd && missing == NONE; i++) {
+        const simdgroup &s = simd[i];
+        if (s.members & ~s.at_barrier) missing = i * SIMD_WIDTH + lowest(s.members & ~s.at_barrier);
+    }
+    for (uint32_t i = 0; i < n_simd && waiting == NONE; i++)
+        if (simd[i].at_barrier) waiting = i * SIMD_WIDTH + lowest(simd[i].at_barrier);
     char a[96], b[96];
     running = waiting;
     fail("%s, which thread %u does not reach: it %s", describe(waiting, a, sizeof a), missing,
@@ -298,7 +317,8 @@ void scheduler::fail_stuck() {
 /* An instruction as debuggers take it: `gdb -batch -ex "info line *(run_NAME+OFFSET)" PROGRAM`. */
 const char *scheduler::place_of(uintptr_t code, char *text, size_t bytes) const {
     const auto launcher = reinterpret_cast<uintptr_t>(dispatch->kernel->run);
-    snprintf(text, bytes, "*(run_%s%+td)", dispatch->kernel->name, static_cast<ptrdiff_t>(code - launcher));
+    snprintf(text, bytes, "*(run_%s%+td)", dispatch->kernel->name,
+             static_cast<ptrdiff_t>(code - launcher));
     return text;
 }
 
@@ -316,8 +336,8 @@ void scheduler::fail_at(uintptr_t address, const char *access, uintptr_t code) {
     };
     for (int i = 0; i < EMULATED_ARGUMENTS; i++)
         if (shared.threadgroup_memory[i] && memory[i].has(address))
-            fail("%s outside threadgroup(%d), byte %lld of %zu, at %s", access, i, from(memory[i].start()),
-                 memory[i].bytes(), at);
+            fail("%s outside threadgroup(%d), byte %lld of %zu, at %s", access, i,
+                 from(memory[i].start()), memory[i].bytes(), at);
     for (auto &f : fibers)
         if (f->has_guard_at(address)) fail("its stack is full at %s", at);
     constexpr long long NEAR = 1 << 16;

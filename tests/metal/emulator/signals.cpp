@@ -1,7 +1,9 @@
-/* Signals inside a kernel: an access that the processor refuses ends the run with a fault that names it.
+/* Signals inside a kernel: an access that the processor refuses ends the run with a fault that
+ * names it.
  *
- * The handlers are the process's and stay installed; signals that come from elsewhere go to whoever handled
- * them before.  They run on a stack of their own, since a full stack is one of the reasons. */
+ * The handlers are the process's and stay installed; signals that come from elsewhere go to whoever
+ * handled them before.  They run on a stack of their own, since a full stack is one of the reasons.
+ */
 #include "scheduler.h"
 
 #include <signal.h>
@@ -26,7 +28,8 @@ struct refused {
 refused refused_by(const void *context) {
     const mcontext_t &machine = static_cast<const ucontext_t *>(context)->uc_mcontext;
 #if defined(__x86_64__)
-    return {static_cast<uintptr_t>(machine.gregs[REG_RIP]), machine.gregs[REG_ERR] & 2 ? "write" : "read"};
+    return {static_cast<uintptr_t>(machine.gregs[REG_RIP]),
+            machine.gregs[REG_ERR] & 2 ? "write" : "read"};
 #else
     return {machine.pc, "access"};
 #endif

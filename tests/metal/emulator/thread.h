@@ -1,8 +1,8 @@
 /* What a kernel's thread and the scheduler know of each other.
  *
- * The shim of metal_stdlib calls `meet_*`, the generated launchers turn a launch into the arguments of a
- * kernel.  A kernel's text is compiled behind this header, so it must not bring in functions of the C
- * library: a kernel that calls exp() is to be an error. */
+ * The shim of metal_stdlib calls `meet_*`, the generated launchers turn a launch into the arguments
+ * of a kernel.  A kernel's text is compiled behind this header, so it must not bring in functions
+ * of the C library: a kernel that calls exp() is to be an error. */
 #ifndef PLUMB_TESTS_METAL_EMULATOR_THREAD_H
 #define PLUMB_TESTS_METAL_EMULATOR_THREAD_H
 
@@ -32,14 +32,24 @@ struct place {
     uint32_t index; /* in_group, linear */
 };
 
-enum class operation { shuffle, shuffle_down, shuffle_up, shuffle_xor, broadcast, vote, reduce, barrier };
+enum class operation {
+    shuffle,
+    shuffle_down,
+    shuffle_up,
+    shuffle_xor,
+    broadcast,
+    vote,
+    reduce,
+    barrier
+};
 
 /* A value as it is handed to other lanes: up to 16 bytes. */
 struct lane_value {
     uint64_t word[2];
 };
 
-/* What the lanes of a simdgroup brought to an operation; valid until the thread's next operation. */
+/* What the lanes of a simdgroup brought to an operation; valid until the thread's next operation.
+ */
 struct lanes {
     const lane_value *value;
     uint32_t self, width;
@@ -49,7 +59,8 @@ struct lanes {
  * operation it is. */
 #define EMULATED_MEETING __attribute__((convergent, nomerge))
 /* Waits for all threads of the simdgroup.  `argument` must be the same for all. */
-EMULATED_MEETING lanes meet_simdgroup(operation what, uint32_t argument, lane_value value, int line);
+EMULATED_MEETING lanes meet_simdgroup(operation what, uint32_t argument, lane_value value,
+                                      int line);
 /* Waits for all threads of the threadgroup. */
 EMULATED_MEETING void meet_threadgroup(int line);
 /* Ends the run: a lane that is none. */
@@ -57,7 +68,8 @@ EMULATED_MEETING void meet_threadgroup(int line);
 /* Whether a compare_exchange_weak fails for no reason this time. */
 bool fails_spuriously();
 
-/* ---- launchers: the type of a kernel's argument number N ------------------------------------------- */
+/* ---- launchers: the type of a kernel's argument number N
+ * ------------------------------------------- */
 
 template <typename F> struct arguments_of;
 template <typename... A> struct arguments_of<void(A...)> {
@@ -72,9 +84,7 @@ template <typename T> struct pointee {
     static_assert(std::is_pointer_v<T>, "a buffer is a pointer or a reference");
     using type = std::remove_pointer_t<T>;
 };
-template <typename T> struct pointee<T &> {
-    using type = T;
-};
+template <typename T> struct pointee<T &> { using type = T; };
 
 template <typename T>
 constexpr emulated_parameter parameter(const char *name, emulated_space space, int index) {
@@ -86,36 +96,63 @@ constexpr emulated_parameter parameter(const char *name, emulated_space space, i
 }
 
 template <typename T> T memory(void *at) {
-    if constexpr (std::is_reference_v<T>) return *static_cast<std::remove_reference_t<T> *>(at);
-    else return static_cast<T>(at);
+    if constexpr (std::is_reference_v<T>)
+        return *static_cast<std::remove_reference_t<T> *>(at);
+    else
+        return static_cast<T>(at);
 }
 
 template <typename T> T builtin(triple t) {
-    if constexpr (std::is_arithmetic_v<T>) return static_cast<T>(t.x);
-    else if constexpr (sizeof(T) / sizeof(T{}[0]) == 2) return T{t.x, t.y};
-    else return T{t.x, t.y, t.z};
+    if constexpr (std::is_arithmetic_v<T>)
+        return static_cast<T>(t.x);
+    else if constexpr (sizeof(T) / sizeof(T{}[0]) == 2)
+        return T{t.x, t.y};
+    else
+        return T{t.x, t.y, t.z};
 }
-template <typename T> T builtin(uint32_t n) { return static_cast<T>(n); }
+template <typename T> T builtin(uint32_t n) {
+    return static_cast<T>(n);
+}
 
-inline uint32_t count(triple t) { return t.x * t.y * t.z; }
-inline triple product(triple a, triple b) { return {a.x * b.x, a.y * b.y, a.z * b.z}; }
+inline uint32_t count(triple t) {
+    return t.x * t.y * t.z;
+}
+inline triple product(triple a, triple b) {
+    return {a.x * b.x, a.y * b.y, a.z * b.z};
+}
 
 /* The inputs that MSL's attributes name. */
 inline triple thread_position_in_grid(const launch &l, const place &p) {
     const triple t = product(l.group, l.threads);
     return {t.x + p.in_group.x, t.y + p.in_group.y, t.z + p.in_group.z};
 }
-inline triple thread_position_in_threadgroup(const launch &, const place &p) { return p.in_group; }
-inline uint32_t thread_index_in_threadgroup(const launch &, const place &p) { return p.index; }
-inline triple threadgroup_position_in_grid(const launch &l, const place &) { return l.group; }
-inline triple threads_per_threadgroup(const launch &l, const place &) { return l.threads; }
-inline triple threadgroups_per_grid(const launch &l, const place &) { return l.groups; }
-inline triple threads_per_grid(const launch &l, const place &) { return product(l.groups, l.threads); }
-inline uint32_t thread_index_in_simdgroup(const launch &, const place &p) { return p.index % SIMD_WIDTH; }
+inline triple thread_position_in_threadgroup(const launch &, const place &p) {
+    return p.in_group;
+}
+inline uint32_t thread_index_in_threadgroup(const launch &, const place &p) {
+    return p.index;
+}
+inline triple threadgroup_position_in_grid(const launch &l, const place &) {
+    return l.group;
+}
+inline triple threads_per_threadgroup(const launch &l, const place &) {
+    return l.threads;
+}
+inline triple threadgroups_per_grid(const launch &l, const place &) {
+    return l.groups;
+}
+inline triple threads_per_grid(const launch &l, const place &) {
+    return product(l.groups, l.threads);
+}
+inline uint32_t thread_index_in_simdgroup(const launch &, const place &p) {
+    return p.index % SIMD_WIDTH;
+}
 inline uint32_t simdgroup_index_in_threadgroup(const launch &, const place &p) {
     return p.index / SIMD_WIDTH;
 }
-inline uint32_t threads_per_simdgroup(const launch &, const place &) { return SIMD_WIDTH; }
+inline uint32_t threads_per_simdgroup(const launch &, const place &) {
+    return SIMD_WIDTH;
+}
 inline uint32_t simdgroups_per_threadgroup(const launch &l, const place &) {
     return (count(l.threads) + SIMD_WIDTH - 1) / SIMD_WIDTH;
 }

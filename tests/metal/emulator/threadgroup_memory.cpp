@@ -17,10 +17,13 @@ constexpr uint32_t UNWRITTEN = 0x7FA1B2C3u;
 constexpr size_t CAPACITY = EMULATED_MAX_THREADGROUP_BYTES;
 constexpr size_t LOOKED_AT = 1024; /* bytes outside, next to the argument */
 
-size_t page_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+size_t page_bytes() {
+    return static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
 
 void fill(uint8_t *from, uint8_t *to) {
-    for (uint8_t *p = from; p < to; p += sizeof UNWRITTEN) __builtin_memcpy(p, &UNWRITTEN, sizeof UNWRITTEN);
+    for (uint8_t *p = from; p < to; p += sizeof UNWRITTEN)
+        __builtin_memcpy(p, &UNWRITTEN, sizeof UNWRITTEN);
 }
 } // namespace
 
@@ -31,7 +34,8 @@ threadgroup_memory::~threadgroup_memory() {
 void *threadgroup_memory::lend(size_t bytes, bool at_end) {
     const size_t page = page_bytes();
     if (!mapping) {
-        void *at = mmap(nullptr, CAPACITY + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void *at =
+            mmap(nullptr, CAPACITY + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (at == MAP_FAILED) throw std::bad_alloc();
         mapping = static_cast<uint8_t *>(at);
         mprotect(mapping + page, CAPACITY, PROT_READ | PROT_WRITE);

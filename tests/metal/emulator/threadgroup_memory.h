@@ -1,8 +1,9 @@
 /* Threadgroup memory: each argument in a mapping of its own, between pages that may not be touched.
  *
- * An argument lies at one end of its mapping or at the other, so that one step outside meets a page at that
- * end; what is left of the mapping holds the pattern of memory that nobody wrote, and is looked at when
- * the group has run.  The pattern is a NaN as a float, an index far outside as an integer. */
+ * An argument lies at one end of its mapping or at the other, so that one step outside meets a page
+ * at that end; what is left of the mapping holds the pattern of memory that nobody wrote, and is
+ * looked at when the group has run.  The pattern is a NaN as a float, an index far outside as an
+ * integer. */
 #ifndef PLUMB_TESTS_METAL_EMULATOR_THREADGROUP_MEMORY_H
 #define PLUMB_TESTS_METAL_EMULATOR_THREADGROUP_MEMORY_H
 

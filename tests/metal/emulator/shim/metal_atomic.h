@@ -1,5 +1,5 @@
-/* Atomic words of MSL (section 6.15 of its specification): 32 bits, relaxed, on device and threadgroup
- * memory.  A weak exchange fails now and then for no reason, as it may. */
+/* Atomic words of MSL (section 6.15 of its specification): 32 bits, relaxed, on device and
+ * threadgroup memory.  A weak exchange fails now and then for no reason, as it may. */
 #ifndef PLUMB_EMULATED_METAL_ATOMIC_H
 #define PLUMB_EMULATED_METAL_ATOMIC_H
 

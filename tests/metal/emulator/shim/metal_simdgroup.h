@@ -1,7 +1,8 @@
 /* Barriers and simdgroup functions of MSL (sections 6.9 and 6.11 of its specification).
  *
- * Every thread of the simdgroup must call them together, and what MSL leaves undefined is a fault: a lane
- * that is none, distances that differ from lane to lane.  Reductions are those that no order changes. */
+ * Every thread of the simdgroup must call them together, and what MSL leaves undefined is a fault:
+ * a lane that is none, distances that differ from lane to lane.  Reductions are those that no order
+ * changes. */
 #ifndef PLUMB_EMULATED_METAL_SIMDGROUP_H
 #define PLUMB_EMULATED_METAL_SIMDGROUP_H
 
@@ -44,13 +45,13 @@ EMULATED_MEETING inline void simdgroup_barrier(mem_flags, EMULATED_LINE) {
 
 /* Lanes that have no source keep their own value. */
 template <typename T> EMULATED_MEETING T simd_shuffle_down(T x, ushort delta, EMULATED_LINE) {
-    const emulated::lanes l =
-        emulated::meet_simdgroup(emulated::operation::shuffle_down, delta, emulated::to_lane(x), line);
+    const emulated::lanes l = emulated::meet_simdgroup(emulated::operation::shuffle_down, delta,
+                                                       emulated::to_lane(x), line);
     return l.self + delta < l.width ? emulated::from_lane<T>(l, l.self + delta) : x;
 }
 template <typename T> EMULATED_MEETING T simd_shuffle_up(T x, ushort delta, EMULATED_LINE) {
-    const emulated::lanes l =
-        emulated::meet_simdgroup(emulated::operation::shuffle_up, delta, emulated::to_lane(x), line);
+    const emulated::lanes l = emulated::meet_simdgroup(emulated::operation::shuffle_up, delta,
+                                                       emulated::to_lane(x), line);
     return delta <= l.self ? emulated::from_lane<T>(l, l.self - delta) : x;
 }
 template <typename T> EMULATED_MEETING T simd_shuffle_xor(T x, ushort mask, EMULATED_LINE) {
@@ -84,7 +85,8 @@ EMULATED_MEETING inline uint emulated_votes(bool x, uint *all, int line) {
     const emulated::lanes l =
         emulated::meet_simdgroup(emulated::operation::vote, 0, emulated::to_lane(x), line);
     uint votes = 0;
-    for (uint i = 0; i < l.width; i++) votes |= static_cast<uint>(emulated::from_lane<bool>(l, i)) << i;
+    for (uint i = 0; i < l.width; i++)
+        votes |= static_cast<uint>(emulated::from_lane<bool>(l, i)) << i;
     *all = l.width == 32 ? ~0u : (1u << l.width) - 1;
     return votes;
 }
