@@ -1,5 +1,4 @@
 /* Builds without Metal: the backend refuses. */
-/* What a build without Metal says when it is asked for. */
 #include "backend/metal/metal_backend.h"
 
 #include "base/error.h"
@@ -16,5 +15,3 @@ const char *plumb__metal_device_name(const plumb_backend *backend) {
 }
 
 bool plumb__metal_is_built(void) { return false; }
-                       "one for macOS 15 or later");
-}

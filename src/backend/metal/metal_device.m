@@ -6,6 +6,7 @@
 #include "backend/metal/metal_backend.h"
 #include "backend/self_test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -29,7 +30,8 @@ static const char *text_of(NSError *error) {
 static plumb_status open_device(plumb_metal_backend *m, plumb_error *err) {
     m->device = MTLCreateSystemDefaultDevice();
     if (!m->device) return refuse(err, "metal", "no Metal device", "a Mac with an Apple GPU");
-    const char *name = [[m->device name] UTF8String];
+    const char *name = m->name;
+    (void)snprintf(m->name, sizeof m->name, "%s", [[m->device name] UTF8String]);
     if (![m->device supportsFamily:MTLGPUFamilyMetal3])
         return refuse(err, name, "an older GPU family", "one that supports Metal 3");
     if (![m->device hasUnifiedMemory])
@@ -184,3 +186,9 @@ plumb_status plumb__metal_backend_create(plumb_backend **backend, plumb_error *e
     *backend = &m->base;
     return PLUMB_OK;
 }
+
+const char *plumb__metal_device_name(const plumb_backend *backend) {
+    return ((const plumb_metal_backend *)backend)->name;
+}
+
+bool plumb__metal_is_built(void) { return true; }

@@ -51,6 +51,7 @@ enum { PLUMB_METAL_IN_FLIGHT = 64 };
 typedef struct plumb_metal_backend {
     plumb_backend base;
     id<MTLDevice> device;
+    char name[128];           /* the device's */
     id<MTLCommandQueue> queue;
     id<MTLSharedEvent> event; /* its value: the number of the last command buffer that is done */
     id<MTLComputePipelineState> pipeline[KERNEL_COUNT];

@@ -29,8 +29,6 @@ EMULATED_VECTORS(ulong)
 EMULATED_VECTORS(float)
 #undef EMULATED_VECTORS
 
-/* Packed vectors are aligned to their element. */
-typedef uchar4 packed_uchar4 __attribute__((aligned(1)));
 /* Vectors with the alignment of their elements. */
 template <typename T, int N> struct packed_vec {
     T component[N];
