@@ -64,10 +64,14 @@ class Copy:
         return self.call("cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja",
                          "--log-level=ERROR", "-DCMAKE_BUILD_TYPE=Release")
 
-    def has_simde(self):
-        """Whether the AVX-512 kernels are emulated."""
+    def has(self):
+        """What a mutation may need, of what this machine has."""
         with open(os.path.join(self.build, "CMakeCache.txt"), encoding="utf-8") as f:
-            return re.search("^PLUMB_SIMDE:PATH=(?!.*NOTFOUND)", f.read(), re.MULTILINE) is not None
+            cache = f.read()
+        found = {"simde": "PLUMB_SIMDE:PATH", "clang++": "PLUMB_CLANGXX:FILEPATH"}
+        return cpu_flags() | ({"npm"} if shutil.which("npm") else set()) | {
+            need for need, entry in found.items()
+            if re.search(f"^{entry}=(?!.*NOTFOUND)", cache, re.MULTILINE)}
 
     def make(self, targets):
         return self.call("cmake", "--build", self.build, "-j", str(self.jobs), "--target", *targets)
@@ -116,11 +120,14 @@ def try_mutation(copy, m):
 
 def prove_green(copy, mutations):
     """Unchanged, everything must be green."""
-    tests = sorted({t for m in mutations for t in m.tests})
-    for step in (copy.configure(), copy.make([*FIXTURES, *tests])):
-        if step.returncode != 0:
-            print(step.stdout[-4000:])
+    tests = []
+    for step in (copy.configure, lambda: copy.make([*FIXTURES, *tests])):
+        result = step()
+        if result.returncode != 0:
+            print(result.stdout[-4000:])
             return False
+        has = copy.has()
+        tests = sorted({t for m in mutations for t in m.tests if not m.needs or m.needs in has})
     red = [t for t in [*FIXTURES, *tests] if copy.is_red(t)]
     for t in red:
         print(f"red without any mutation: {t}")
@@ -129,11 +136,10 @@ def prove_green(copy, mutations):
 
 def run(copy, mutations):
     counts = {"noticed": 0, "SURVIVED": 0, "BROKEN": 0, "skipped": 0}
-    flags = cpu_flags() | ({"simde"} if copy.has_simde() else set())
-    flags |= {"npm"} if shutil.which("npm") else set()
+    has = copy.has()
     for m in mutations:
         start = time.monotonic()
-        if m.needs and m.needs not in flags:
+        if m.needs and m.needs not in has:
             word, what = "skipped", f"this machine has no {m.needs}"
         else:
             noticed, what = try_mutation(copy, m)

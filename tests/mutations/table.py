@@ -17,6 +17,7 @@ SNAPSHOT_SESSION = "src/engine/session_snapshot.c"
 CALLS = "src/text/call_memory.c"
 MSL = "tools/msl/"
 METAL_HEADERS = "tests/metal/apple/Metal/"
+EMULATOR = "tests/metal/emulator/"
 
 
 class Mutation(NamedTuple):
@@ -25,7 +26,7 @@ class Mutation(NamedTuple):
     edits: list
     tests: list
     why: str
-    needs: str = ""  # a flag of /proc/cpuinfo, simde or npm
+    needs: str = ""  # a flag of /proc/cpuinfo, simde, clang++ or npm
 
 
 def one(name, file, old, new, tests, why, needs=""):
@@ -1952,4 +1953,31 @@ MUTATIONS = [
         "what no page states may not exist"),
     one("signature_that_is_not_apples", METAL_HEADERS + "MTLComputeCommandEncoder.h",
         "(nullable id<MTLBuffer>)buffer", "(id<MTLBuffer>)buffer", "metal_api", "the host could not unbind a buffer"),
+    # ---- The emulator of Metal kernels ---------------------------------------------------------
+    one("a_function_is_one_place", EMULATOR + "scheduler.cpp",
+        "site = site * 31 + l->return_address;", "site = l->return_address;",
+        "emulator_test", "a helper with a shuffle that is called in two branches", needs="clang++"),
+    one("any_distance_of_a_shuffle", EMULATOR + "scheduler.cpp",
+        "m.site != site || m.argument != argument", "m.site != site",
+        "emulator_test", "distances must be the same in all lanes", needs="clang++"),
+    one("lanes_overwrite_each_other", EMULATOR + "scheduler.cpp", "        s.turn ^= 1;\n", "",
+        "emulator_test", "a fast lane is at the next operation while others read this one", needs="clang++"),
+    one("threads_in_order", EMULATOR + "scheduler.h",
+        "    uint32_t below(uint32_t n) {\n", "    uint32_t below(uint32_t n) {\n        if (n) return n - 1;\n",
+        "emulator_test", "the order comes from the seed", needs="clang++"),
+    one("threadgroup_memory_at_one_end", EMULATOR + "scheduler.cpp", "random.below(2) != 0", "true",
+        "emulator_test", "what reads before the start must be caught too", needs="clang++"),
+    one("threadgroup_memory_of_zeros", EMULATOR + "threadgroup_memory.cpp",
+        "constexpr uint32_t UNWRITTEN = 0x7FA1B2C3u;", "constexpr uint32_t UNWRITTEN = 0;",
+        "emulator_test", "zeros look like a result", needs="clang++"),
+    one("kernels_with_subnormals", EMULATOR + "run.cpp", "    plumb__float_env_enter(&saved);\n", "    saved = 0x1F80;\n",
+        "emulator_test", "Metal flushes them", needs="clang++"),
+    one("calls_that_compilers_merge", EMULATOR + "make_kernels.py",
+        "#pragma clang attribute push(__attribute__((convergent)), apply_to = function)\n"
+        "#pragma clang attribute push(__attribute__((nomerge)), apply_to = function)\n",
+        "#pragma clang attribute push(__attribute__((cold)), apply_to = function)\n"
+        "#pragma clang attribute push(__attribute__((used)), apply_to = function)\n",
+        "emulator_test", "two branches that shuffle are two places", needs="clang++"),
+    one("an_array_without_end", EMULATOR + "emulated_kernels.cmake", "-fsanitize=bounds,local-bounds,shift",
+        "-fsanitize=shift", "emulator_test", "an index outside a thread's array", needs="clang++"),
 ]

@@ -215,6 +215,37 @@ static void arithmetic(void) {
     T_CHECK(y[0][5] == 0, "contracted: 0x%08X", y[0][5]);
 }
 
+/* The order of threads and groups comes from the seed alone, and lets nobody pass a barrier early. */
+static void order(void) {
+    enum { GROUPS = 4, THREADS = 64, N = GROUPS * THREADS };
+    static uint32_t when[2][3 * N];
+    int other_first_group = 0, ascending[3] = {0};
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        for (int again = 0; again < 2; again++) {
+            uint32_t clock = 0;
+            emulated_dispatch d = grid("arrivals", GROUPS, THREADS);
+            d.seed = seed;
+            bind(&d, 0, when[again], sizeof when[0]);
+            bind(&d, 1, &clock, sizeof clock);
+            must_run(&d);
+            T_CHECK(clock == 3 * N, "%u arrivals", clock);
+        }
+        T_CHECK(!memcmp(when[0], when[1], sizeof when[0]), "another order with seed %d", (int)seed);
+        other_first_group += when[0][0] >= THREADS;
+        for (int step = 0; step < 3; step++)
+            for (int i = 0; i < N - 1; i++) {
+                const uint32_t *at = &when[0][step * N + i];
+                ascending[step] += at[0] < at[1];
+                for (int j = 0; step == 1 && j < THREADS; j++)
+                    T_CHECK(at[0] > when[0][i / THREADS * THREADS + j], "thread %d passed a barrier early", i);
+            }
+    }
+    T_CHECK(other_first_group > SEEDS / 2, "group 0 was first %d times", SEEDS - other_first_group);
+    for (int step = 0; step < 3; step++) /* half of all neighbours, if drawn */
+        T_CHECK(ascending[step] > SEEDS * N * 4 / 10 && ascending[step] < SEEDS * N * 6 / 10,
+                "step %d: %d of %d in order", step, ascending[step], SEEDS * N);
+}
+
 /* Many groups on several threads: the same results, and one fault of many. */
 static void host_threads(void) {
     enum { N = 64 * 96 };
@@ -276,8 +307,8 @@ static void threadgroup_memory(void) {
     } cases[] = {
         {16, 0, "threadgroup(0)|64"}, {-1, 0, "threadgroup(0)|-4"},
         {100, 0, "threadgroup(0)|400"}, {-50, 0, "threadgroup(0)|-200"},
-        {16, 1, "read outside threadgroup(0), byte 64 of 64"},
-        {-1, 1, "read outside threadgroup(0), byte -4 of 64"},
+        {16, 1, "outside threadgroup(0), byte 64 of 64"},
+        {-1, 1, "outside threadgroup(0), byte -4 of 64"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int caught = 0;
@@ -411,7 +442,7 @@ static void source_text(void) {
 
 T_MAIN({"flat", flat}, {"lane_sums", lane_sums}, {"barriers", barriers}, {"atomics", atomics},
        {"simd_functions", simd_functions}, {"positions", positions}, {"arithmetic", arithmetic},
-       {"host_threads", host_threads},
+       {"order", order}, {"host_threads", host_threads},
        {"missing_barriers", missing_barriers}, {"meetings", meetings},
        {"threadgroup_memory", threadgroup_memory}, {"device_memory", device_memory},
        {"undefined_behaviour", undefined_behaviour}, {"bindings", bindings}, {"table", table},

@@ -96,6 +96,16 @@ kernel void positions(device uint *y [[buffer(0)]], uint3 grid [[thread_position
     r[7] = 1;
 }
 
+/* When each thread came: at first, behind a barrier, behind a simd operation. */
+kernel void arrivals(device uint *x [[buffer(0)]], device atomic_uint *clock [[buffer(1)]],
+                     uint i [[thread_position_in_grid]], uint3 all [[threads_per_grid]]) {
+    x[i] = atomic_fetch_add_explicit(clock, 1, memory_order_relaxed);
+    threadgroup_barrier(mem_flags::mem_device);
+    x[all.x + i] = atomic_fetch_add_explicit(clock, 1, memory_order_relaxed);
+    simdgroup_barrier(mem_flags::mem_device);
+    x[2 * all.x + i] = atomic_fetch_add_explicit(clock, 1, memory_order_relaxed);
+}
+
 /* The operations of docs/arithmetic.md section 2, as bits. */
 kernel void arithmetic(device const uint *x [[buffer(0)]], device uint *y [[buffer(1)]],
                        uint i [[thread_position_in_grid]]) {

@@ -29,7 +29,7 @@ void scheduler::begin(const emulated_dispatch &d, triple group, uint64_t seed) {
     shared.threads = {d.threads[0], d.threads[1], d.threads[2]};
     for (int i = 0; i < EMULATED_ARGUMENTS; i++) {
         const size_t bytes = static_cast<size_t>(d.threadgroup_bytes[i]);
-        shared.threadgroup_memory[i] = bytes ? memory[i].lend(bytes, random.below(2)) : nullptr;
+        shared.threadgroup_memory[i] = bytes ? memory[i].lend(bytes, random.below(2) != 0) : nullptr;
     }
     n_threads = n_ready = count(shared.threads);
     n_returned = 0;
