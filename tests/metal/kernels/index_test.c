@@ -44,7 +44,8 @@ static bool score_keys(const shape *s, const plumb_index_args *a, const found *f
     harness_bind(&call, 5, f->pool, s->rows * s->pool_blocks * 4);
     harness_bind(&call, 6, f->pool_count, s->rows * 4);
     harness_bind(&call, 7, score, s->rows * stride * 4);
-    return harness_run(&call, (stride + 3) / 4, s->rows, PLUMB_METAL_THREADS);
+    return harness_run(&call, (stride + PLUMB_METAL_INDEX_KEYS - 1) / PLUMB_METAL_INDEX_KEYS, s->rows,
+                       PLUMB_METAL_THREADS);
 }
 
 static void select_top(const shape *s, const float *value, int64_t stride, bool blocks, int64_t k,

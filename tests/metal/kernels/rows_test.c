@@ -1,6 +1,7 @@
 /* Kernels that treat a row, or an element of one, by itself: bit for bit what the CPU backend's portable
  * kernels give.  Shapes are small and odd, values those of kernels/arena.h; now and then the widths of
  * the released model. */
+#include "arith/functions.h"
 #include "metal/kernels/harness.h"
 
 #include "t.h"
@@ -49,7 +50,10 @@ static void hc_mix(void) {
     int64_t rows = arena_between(1, 3), hidden = harness_width(200), width = 4 * hidden;
     arena_values family = harness_any();
     const plumb_act *h = arena_act_block(rows * width, family);
-    const float *fn = arena_float_block(24 * width, harness_tame());
+    float *fn = arena_block(24 * width, sizeof *fn);
+    arena_floats(fn, 24 * width, harness_tame());
+    if (arena_random() % 4 == 0) fn[arena_between(0, 24 * width - 1)] = plumb__float_of(0x7F800000u);
+    arena_seal(fn);
     const float *base = arena_float_block(24, harness_tame());
     const float *scale = arena_float_block(3, ARENA_PLAIN);
     uint32_t iterations = (uint32_t)arena_between(1, 20);
@@ -136,10 +140,24 @@ static void packs(void) {
     }
 }
 
+/* Values w1 and -w0 for weights w0 and w1: the sum shows every bit of both, where bf16 would hide them. */
+static void balance(float *value, const float *gate, int64_t dim) {
+    for (int64_t d = 0; d < dim; d++) {
+        float g0 = gate[d], g1 = gate[dim + d], most = g0 > g1 ? g0 : g1;
+        float e0 = plumb__exp(g0 - most), e1 = plumb__exp(g1 - most);
+        value[d] = e1 / (e0 + e1);
+        value[dim + d] = -(e0 / (e0 + e1));
+    }
+}
+
 static void compress_pairs(void) {
     int64_t pairs = arena_between(1, 4), dim = harness_width(600);
-    const float *value = arena_float_block(2 * pairs * dim, harness_tame());
     const float *gate = arena_float_block(2 * pairs * dim, harness_tame());
+    float *value = arena_block(2 * pairs * dim, sizeof *value);
+    arena_floats(value, 2 * pairs * dim, harness_tame());
+    if (arena_random() % 2)
+        for (int64_t p = 0; p < pairs; p++) balance(value + 2 * p * dim, gate + 2 * p * dim, dim);
+    arena_seal(value);
     HARNESS_OUTPUTS(plumb_act, expected, got, pairs * dim);
     harness_cpu->ops->compress_pairs(harness_cpu, value, gate, pairs, dim, expected);
     plumb_metal_compress_pairs args = {.pairs = (uint32_t)pairs, .dim = (uint32_t)dim};
@@ -153,16 +171,12 @@ static void compress_pairs(void) {
 
 /* ---- Engram ------------------------------------------------------------------------------------------ */
 
-static void engram_gate(void) {
-    int64_t rows = arena_between(1, 3), hidden = harness_width(300), count = rows * 4 * hidden;
-    const plumb_act *h = arena_act_block(count, harness_finite());
-    const plumb_act *kv = arena_act_block(rows * 5 * hidden, harness_tame());
-    const float *query_w = arena_float_block(4 * hidden, harness_tame());
-    const float *key_w = arena_float_block(4 * hidden, harness_tame());
+static void check_engram_gate(int64_t rows, int64_t hidden, const plumb_act *h, const plumb_act *kv,
+                              const float *query_w, const float *key_w, float factor) {
+    int64_t count = rows * 4 * hidden;
     uint8_t *live = arena_block(rows, 1);
     for (int64_t i = 0; i < rows; i++) live[i] = arena_random() % 4 != 0;
     plumb_act *expected = arena_copy(h, count, sizeof *h), *got = arena_copy(h, count, sizeof *h);
-    float factor = 0.0139754248f; /* 5120^-0.5 */
     harness_cpu->ops->engram_gate(harness_cpu, expected, kv, query_w, key_w, live, rows, hidden,
                                   1e-20f, factor);
     plumb_metal_engram_gate args = {.hidden = (uint32_t)hidden, .eps = 1e-20f, .factor = factor};
@@ -174,6 +188,38 @@ static void engram_gate(void) {
     harness_bind(&call, 6, live, rows);
     harness_run(&call, 4, rows, PLUMB_METAL_SIMD);
     T_CHECK(harness_same_acts(expected, got, count), "hidden %" PRId64, hidden);
+}
+
+static void engram_gate(void) {
+    int64_t rows = arena_between(1, 3), hidden = harness_width(300);
+    check_engram_gate(rows, hidden, arena_act_block(rows * 4 * hidden, harness_finite()),
+                      arena_act_block(rows * 5 * hidden, harness_tame()),
+                      arena_float_block(4 * hidden, harness_tame()),
+                      arena_float_block(4 * hidden, harness_tame()), 0.0139754248f /* 5120^-0.5 */);
+}
+
+/* Every bit of a gate: terms of one sign, so that the gate is far from a half and follows its argument;
+ * values so small that adding them to odd elements of h moves no sum, and those elements set to what
+ * takes away the upper half of what is added. */
+static void engram_gate_bits(void) {
+    enum { HIDDEN = 160 };
+    plumb_act *h = arena_block(4 * HIDDEN, sizeof *h), *kv = arena_block(5 * HIDDEN, sizeof *kv);
+    float *query_w = arena_block(4 * HIDDEN, sizeof *query_w);
+    const float *key_w = arena_float_block(4 * HIDDEN, ARENA_PLAIN);
+    const float factor = 0.1f;
+    arena_floats(query_w, 4 * HIDDEN, ARENA_PLAIN);
+    arena_acts(h, 4 * HIDDEN, ARENA_PLAIN);
+    arena_acts(kv, 5 * HIDDEN, ARENA_PLAIN);
+    for (int i = 4 * HIDDEN; i < 5 * HIDDEN; i++) kv[i] = plumb__store(plumb__load(kv[i]) * 0x1p-50f);
+    for (int i = 0; i < 4 * HIDDEN; i++)
+        if (plumb__load(h[i]) * query_w[i] * key_w[i] * plumb__load(kv[i]) > 0) query_w[i] = -query_w[i];
+    for (int i = 1; i < 4 * HIDDEN; i += 2) h[i] = 0;
+    plumb_act *first = arena_copy(h, 4 * HIDDEN, sizeof *h);
+    uint8_t live = 1;
+    harness_cpu->ops->engram_gate(harness_cpu, first, kv, query_w, key_w, &live, 1, HIDDEN, 1e-20f,
+                                  factor);
+    for (int i = 1; i < 4 * HIDDEN; i += 2) h[i] = first[i] ^ 0x8000;
+    check_engram_gate(1, HIDDEN, h, kv, query_w, key_w, factor);
 }
 
 /* ---- All of them -------------------------------------------------------------------------------------- */
@@ -196,12 +242,14 @@ REPEATED(hc_update, 40)
 REPEATED(packs, 60)
 REPEATED(compress_pairs, 60)
 REPEATED(engram_gate, 60)
+REPEATED(engram_gate_bits, 20)
 
 int main(int argc, char **argv) {
     static const t_test tests[] = {
         {"rms_norm", rms_norm_rounds},       {"rotate", rotate_rounds},
         {"hc_mix", hc_mix_rounds},           {"hc_collapse", hc_collapse_rounds},
         {"hc_update", hc_update_rounds},     {"packs", packs_rounds},
-        {"compress_pairs", compress_pairs_rounds}, {"engram_gate", engram_gate_rounds}};
+        {"compress_pairs", compress_pairs_rounds}, {"engram_gate", engram_gate_rounds},
+        {"engram_gate_bits", engram_gate_bits_rounds}};
     return harness_main(argc, argv, tests, (int)(sizeof tests / sizeof tests[0]));
 }

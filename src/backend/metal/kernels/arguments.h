@@ -26,6 +26,7 @@ enum {
     PLUMB_METAL_THREADS = 128, /* of a group of linear, attention and index kernels */
     PLUMB_METAL_COLUMNS = 32, /* outputs of one group of a quantised linear layer */
     PLUMB_METAL_ROWS = 4,     /* rows of one group of a quantised linear layer */
+    PLUMB_METAL_INDEX_KEYS = 16, /* keys of one group of index_scores */
     PLUMB_METAL_SELECT = 256, /* threads of select_top, hc_mix and group_experts */
     PLUMB_METAL_VALUE_FAULT = 1 /* a bit of plumb_metal_control.fault */
 };
@@ -117,7 +118,7 @@ typedef struct plumb_metal_index_weights {
  * or with use_pool those of them in the row's blocks.  Only the newest block can be short, and it comes
  * last, so candidate j lies in block pool[j / block_size].
  *
- * index_scores: grid (ceil(score_stride / 4), rows), THREADS threads: a simdgroup per key.
+ * index_scores: grid (ceil(score_stride / INDEX_KEYS), rows), THREADS threads.
  *   2 query, 3 weight, 4 keys, 5 pool, 6 pool_count, 7 score [rows][score_stride].
  * index_blocks, flat over rows * block_stride: the best score of each block; the newest is always in.
  *   2 score, 3 block_score [rows][block_stride].

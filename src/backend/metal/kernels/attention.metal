@@ -2,8 +2,7 @@
  *
  * Keys in the contract's order: window positions, oldest first, then the selected compressed positions.
  * They stay packed and are decoded in registers, twice.
- * - Scores: a simdgroup takes four keys at a time; its lanes are those of the inner products, which do
- *   not wait for each other.
+ * - Scores: a simdgroup takes four keys at a time; its lanes are those of the inner products.
  * - Softmax: the maximum in any order; the denominator in 32 lanes over the keys, by each simdgroup for
  *   itself, which saves handing it round.
  * - Values: a thread owns four neighbouring elements of the output and goes through all keys in order;
@@ -12,7 +11,6 @@
 
 enum {
     ATTENTION_SIMDGROUPS = PLUMB_METAL_THREADS / PLUMB_METAL_SIMD,
-    ATTENTION_KEYS = 4, /* keys that a simdgroup scores at a time */
     ATTENTION_OWNED = 4 /* output elements of a thread: they share every scale */
 };
 
@@ -68,25 +66,24 @@ static inline void attention_scores(thread const attention_keys &keys,
                                     device const plumb_act *query, float scale,
                                     threadgroup float *score, uint count, uint simdgroup, uint lane) {
     uint dim = keys.dim;
-    for (uint first = simdgroup * ATTENTION_KEYS; first < count;
-         first += ATTENTION_SIMDGROUPS * ATTENTION_KEYS) {
-        device const uchar *key[ATTENTION_KEYS];
-        float sum[ATTENTION_KEYS];
-        for (uint i = 0; i < ATTENTION_KEYS; i++) {
+    for (uint first = simdgroup * KEYS_AT_ONCE; first < count;
+         first += ATTENTION_SIMDGROUPS * KEYS_AT_ONCE) {
+        device const uchar *key[KEYS_AT_ONCE];
+        float sum[KEYS_AT_ONCE];
+        for (uint i = 0; i < KEYS_AT_ONCE; i++) {
             uint j = first + i < count ? first + i : count - 1;
             key[i] = window ? attention_window_key(keys, j) : attention_compressed_key(keys, j);
             sum[i] = 0.0f;
         }
         for (uint k = lane; k < dim; k += PLUMB_METAL_SIMD) {
             float q = plumb__load(query[k]);
-            for (uint i = 0; i < ATTENTION_KEYS; i++)
+            for (uint i = 0; i < KEYS_AT_ONCE; i++)
                 sum[i] = plumb__fma(q, window ? window_element(key[i], dim, k)
                                               : compressed_element(key[i], dim, k), sum[i]);
         }
-        for (uint i = 0; i < ATTENTION_KEYS; i++) sum[i] = plumb_join_lanes(sum[i]);
-        if (lane == 0)
-            for (uint i = 0; i < ATTENTION_KEYS && first + i < count; i++)
-                score[first + i] = sum[i] * scale;
+        float product = join_keys(sum, lane);
+        uint j = first + lane / KEYS_LANES;
+        if (lane % KEYS_LANES == 0 && j < count) score[j] = product * scale;
     }
 }
 
