@@ -42,7 +42,9 @@ OWNERS = {
     "histedit.h": ["cli"],
     "liburing.h": ["stream"],
     "openssl/evp.h": ["convert"],
-    "pthread.h": ["base", "stream", "plan", "engine", "convert"],
+    "pthread.h": ["base", "stream", "plan", "engine", "convert", "backend"],
+    "Metal/Metal.h": ["backend"],
+    "Foundation/Foundation.h": ["backend"],
     "immintrin.h": ["arith", "backend"],
     "arm_neon.h": ["arith", "backend"],
 }
@@ -50,7 +52,7 @@ CALLS = re.compile(r"\b(getenv|exit|_exit|abort|printf|puts|putchar|perror|vprin
 PRINTS_TO = re.compile(r"\b(stdout|stderr)\b")
 GETENV_OWNERS = {"cli/options.c", "base/machine.c"}
 EXIT_OWNERS = {"cli"}
-INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
+INCLUDE = re.compile(r'^\s*#\s*(?:include|import)\s+(["<])([^">]+)[">]')
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"', re.S)
 
 
@@ -104,7 +106,7 @@ def check_file(path, name, faults):
 def main():
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
     faults, count = [], 0
-    for path in sorted((root / "src").rglob("*.[ch]")):
+    for path in sorted((root / "src").rglob("*.[chm]")):
         name = path.relative_to(root / "src").as_posix()
         if name.split("/")[0] not in BELOW:
             faults.append(f"src/{name}: the folder has no rule")

@@ -32,7 +32,7 @@ def main():
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
     faults, count, longest = [], 0, (0, "")
     for folder in FOLDERS:
-        for path in sorted((root / folder).rglob("*.[ch]")):
+        for path in sorted((root / folder).rglob("*.[chm]")):
             name = path.relative_to(root).as_posix()
             if name.endswith("_tab.c"):
                 continue
