@@ -293,13 +293,17 @@ class Checker(Declarations):
         self.scopes.pop()
 
     def recovering_statement(self):
-        depth = len(self.scopes)
+        depth, begin = len(self.scopes), self.at
         try:
             self.statement()
+            if self.at == begin:
+                self.refuse("syntax", f"{self.token.text} begins no statement")
         except Refused as refused:
             self.faults.append(refused.fault)
             del self.scopes[depth:]
             self.skip_statement()
+            if self.at == begin:
+                raise
 
     def statement(self):
         self.attributes() if self.token.text == "[" and self.ahead().text == "[" else None
