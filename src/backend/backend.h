@@ -20,7 +20,8 @@ typedef struct plumb_backend plumb_backend;
 typedef struct plumb_backend_ops {
     const char *name;
     void (*close)(plumb_backend *b);
-    void *(*allocate)(plumb_backend *b, int64_t bytes); /* zeroed; NULL: no memory */
+    void *(*allocate)(plumb_backend *b, int64_t bytes); /* zeroed; NULL: no memory.
+                                                         * For files to be read into. */
     void (*release)(plumb_backend *b, void *memory);
     /* Sets the float environment of the calling thread around a series of operations. */
     void (*begin)(plumb_backend *b);

@@ -23,8 +23,9 @@ extern const char plumb__metal_source[];
 
 /* An allocation. */
 typedef struct plumb_metal_block {
-    char *start;
-    int64_t bytes;
+    char *start;        /* `skipped` bytes into the buffer */
+    int64_t bytes;      /* from there on */
+    NSUInteger skipped;
     id<MTLBuffer> buffer;
 } plumb_metal_block;
 

@@ -33,7 +33,7 @@ static plumb_metal_place place_of(const plumb_metal_backend *m, const void *memo
     const plumb_metal_block *block = &m->block[i];
     int64_t offset = (int64_t)((uintptr_t)memory - (uintptr_t)block->start);
     if (offset >= block->bytes) return (plumb_metal_place){0};
-    return (plumb_metal_place){block->buffer, (NSUInteger)offset};
+    return (plumb_metal_place){block->buffer, block->skipped + (NSUInteger)offset};
 }
 
 /* The table owns the buffer from here on, unless it has no room. */
@@ -104,6 +104,23 @@ static bool reserve_garbage(plumb_metal_backend *m) {
 
 /* ---- Allocating ------------------------------------------------------------------------------- */
 
+/* Files are read past the page cache into whole pages of the largest size there is.  What is at least one
+ * page begins on one, which Metal does not promise. */
+enum { PAGE = 16384 };
+
+static plumb_metal_block make_block(plumb_metal_backend *m, int64_t bytes) {
+    plumb_metal_block block = {.bytes = bytes > 0 ? bytes : 1};
+    NSUInteger length = (NSUInteger)block.bytes;
+    if (bytes >= PAGE) length += PAGE;
+    if (length <= [m->device maxBufferLength])
+        block.buffer = [m->device newBufferWithLength:length options:MTLResourceStorageModeShared];
+    if (!block.buffer) return block;
+    char *contents = [block.buffer contents]; /* zeroed by newBufferWithLength */
+    if (bytes >= PAGE) block.skipped = (PAGE - (uintptr_t)contents % PAGE) % PAGE;
+    block.start = contents + block.skipped;
+    return block;
+}
+
 void *plumb__metal_allocate(plumb_backend *b, int64_t bytes) {
     plumb_metal_backend *m = plumb__metal(b);
     if (bytes < 0) return NULL;
@@ -112,16 +129,11 @@ void *plumb__metal_allocate(plumb_backend *b, int64_t bytes) {
         pthread_mutex_lock(&m->lock);
         plumb__metal_collect(m); /* what waits to be freed may be needed */
         pthread_mutex_unlock(&m->lock);
-        NSUInteger length = bytes > 0 ? (NSUInteger)bytes : 1;
-        id<MTLBuffer> buffer = nil;
-        if (length <= [m->device maxBufferLength])
-            buffer = [m->device newBufferWithLength:length options:MTLResourceStorageModeShared];
+        plumb_metal_block block = make_block(m, bytes);
         pthread_mutex_lock(&m->lock);
-        if (buffer && reserve_garbage(m) &&
-            insert_block(m, (plumb_metal_block){[buffer contents], (int64_t)length, buffer}))
-            memory = [buffer contents]; /* zeroed by newBufferWithLength */
+        if (block.buffer && reserve_garbage(m) && insert_block(m, block)) memory = block.start;
         pthread_mutex_unlock(&m->lock);
-        if (!memory) [buffer release];
+        if (!memory) [block.buffer release];
     }
     return memory;
 }
