@@ -1,16 +1,15 @@
-"""The text as a whole: functions, statements, kernels, and who calls whom."""
-from msl.declarations import Declarations
+"""The text as a whole: functions, statements, and who calls whom."""
 from msl.expressions import Value
-from msl.language import ABSENT_WORDS, BUILT_INS, FOREIGN, FUNCTION_KINDS, MAX_INDEX, SPACES
+from msl.kernels import Kernels
+from msl.language import ABSENT_WORDS, FOREIGN, SPACES
 from msl.reader import Symbol
 from msl.rules import Refused
 from msl.types import Type, UNKNOWN
 
 FOLLOWING = {"syntax", "unknown-call"}  # often follow from another fault of the line
-NO_ARGUMENTS = {"size_t", "ptrdiff_t"}  # types of a kernel's parameters (5.2)
 
 
-class Checker(Declarations):
+class Checker(Kernels):
     def __init__(self, tokens):
         super().__init__(tokens)
         self.graph = {}       # function -> [(callee, token)]
@@ -204,11 +203,6 @@ class Checker(Declarations):
         self.graph.setdefault(name, []).extend(self.calls)
         return True
 
-    @staticmethod
-    def is_kernel(specifiers):
-        return bool(specifiers.words & FUNCTION_KINDS) or \
-            any(name.text in FUNCTION_KINDS for name, _ in specifiers.attributes)
-
     def recursion(self):
         told = set()
         for name in self.graph:
@@ -223,71 +217,12 @@ class Checker(Declarations):
                 self.fault("recursion", name, closing)
                 told |= reached  # the others of the circle too
 
-    # ---- Kernels
-
-    def kernel(self, token, result, parameters):
-        if result.kind != "value" or result.base != "void":
-            self.fault("kernel-void", token.text, token)
-        taken, components = {}, set()
-        for parameter in parameters:
-            self.kernel_parameter(parameter, taken, components)
-        if len(components) > 1:
-            self.fault("kernel-type", "positions of different numbers of components", token)
-
-    def kernel_parameter(self, parameter, taken, components):
-        name = parameter.name.text if parameter.name else "?"
-        token = parameter.name or parameter.token
-        if len(parameter.attributes) != 1:
-            self.fault("kernel-attribute", f"{name} has {len(parameter.attributes)}, not one", token)
-            return
-        attribute, argument = parameter.attributes[0]
-        if attribute.text in ("buffer", "threadgroup"):
-            self.kernel_memory(parameter, attribute, argument, taken)
-        elif attribute.text in BUILT_INS:
-            base = {"uint32_t": "uint", "uint16_t": "ushort"}.get(parameter.type.base, parameter.type.base)
-            allowed = [t + (str(n) if n > 1 else "") for t in ("ushort", "uint") for n in BUILT_INS[attribute.text]]
-            if parameter.type.kind != "value" or base not in allowed:
-                self.fault("kernel-type", f"{name}: {attribute.text} takes {', '.join(allowed)}", token)
-            elif len(BUILT_INS[attribute.text]) > 1 and base[-1].isdigit():
-                components.add(base[-1])
-        else:
-            self.fault("kernel-attribute", f"{name}: {attribute.text} is not for it", token)
-
-    def kernel_memory(self, parameter, attribute, argument, taken):
-        token, type_ = parameter.name or parameter.token, parameter.type
-        spaces = {"buffer": ("device", "constant"), "threadgroup": ("threadgroup",)}[attribute.text]
-        if type_.kind not in ("pointer", "reference"):
-            self.fault("kernel-type", f"{token.text}: {attribute.text} takes a pointer or reference", token)
-        elif type_.to.space and type_.to.space not in spaces:
-            self.fault("kernel-type", f"{token.text}: {attribute.text} is in {' or '.join(spaces)}", token)
-        elif type_.to.base in NO_ARGUMENTS:
-            self.fault("kernel-type", f"{token.text}: {type_.to.base}", token)
-        index = self.number_of(argument)
-        if index is None or not 0 <= index <= MAX_INDEX:
-            self.fault("kernel-index", f"{token.text}: {' '.join(t.text for t in argument) or 'none'}", token)
-        elif (attribute.text, index) in taken:
-            self.fault("kernel-index", f"{token.text} and {taken[attribute.text, index]} are both {index}", token)
-        taken[attribute.text, index] = token.text
-
-    def number_of(self, tokens):
-        """The value of tokens that are elsewhere in the text."""
-        here, tokens_here = self.at, self.tokens
-        try:
-            self.tokens, self.at = tokens + [self.token._replace(kind="end", text="")], 0
-            return self.assignment().number
-        except Refused:
-            return None
-        finally:
-            self.tokens, self.at = tokens_here, here
-
     # ---- Statements
 
     def block(self):
         self.expect("{")
         self.scopes.append({})
         while self.token.text != "}":
-            if self.token.kind == "end":
-                self.refuse("syntax", "a block does not end")
             self.recovering_statement()
         self.expect("}")
         self.scopes.pop()
@@ -296,13 +231,11 @@ class Checker(Declarations):
         depth, begin = len(self.scopes), self.at
         try:
             self.statement()
-            if self.at == begin:
-                self.refuse("syntax", f"{self.token.text} begins no statement")
         except Refused as refused:
             self.faults.append(refused.fault)
             del self.scopes[depth:]
             self.skip_statement()
-            if self.at == begin:
+            if self.at == begin:  # the end
                 raise
 
     def statement(self):
@@ -358,7 +291,8 @@ class Checker(Declarations):
             type_ = declared.type
             if type_.kind == "value" and type_.base == "auto":
                 type_ = value.type
-            is_constant = "constexpr" in specifiers.words or type_.constant and type_.kind == "value" and value.constant
+            is_constant = "constexpr" in specifiers.words or \
+                type_.constant and type_.kind == "value" and value.constant
             if declared.name:
                 self.declare(declared.name, Symbol("constant" if is_constant else "variable",
                                                    type_ if own else type_.at("thread"), value.number))

@@ -218,8 +218,9 @@ class Expressions(Reader):
         if re.search(r"(ll|LL)", text):
             self.fault("type", f"{token.text}, a long long literal", token)
         digits = re.sub(r"[uUlL]+$", "", text)
-        octal = re.fullmatch(r"0[0-7]+", digits)
-        return Value(UNKNOWN, True, int(digits, 8 if octal else 0))
+        if not re.fullmatch(r"0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*", digits):
+            self.refuse("syntax", f"{token.text} is no number", token)
+        return Value(UNKNOWN, True, int(digits, 8 if re.fullmatch(r"0[0-7]+", digits) else 0))
 
     def braced(self):
         self.expect("{")
@@ -248,7 +249,7 @@ class Expressions(Reader):
         token, path = self.token, [self.next().text]
         while self.accept("::"):
             path.append(self.next().text)
-        if path[0] == "metal":
+        if path[0] == "metal" and len(path) > 1:
             path = path[1:]
         name, qualifiers = path[-1], path[:-1]
         symbol = self.look_up(name) if not qualifiers else None
@@ -309,7 +310,7 @@ class Expressions(Reader):
         values = self.arguments()
         if symbol and symbol.kind in ("function", "template"):
             return self.user_call(token, name, symbol, values)
-        self.library_call(token, qualifiers, name, symbol)
+        self.library_call(token, qualifiers, name)
         return Value()
 
     def user_call(self, token, name, symbol, values):
@@ -323,15 +324,13 @@ class Expressions(Reader):
             self.convert(parameter, value.type, token, f"argument of {name}")
         return Value(result or UNKNOWN)
 
-    def library_call(self, token, qualifiers, name, symbol):
+    def library_call(self, token, qualifiers, name):
         """Names of the library that kernels may call, and why others are refused."""
         if qualifiers and qualifiers[-1] == "fast":
             self.fault("fast-math", f"fast::{name}", token)
         elif name == "sqrt":
             if not qualifiers or qualifiers[-1] != "precise":
                 self.fault("fast-math", "sqrt without precise::", token)
-        elif symbol and symbol.kind == "variable":
-            self.fault("function-pointer", f"{name}, a variable, is called", token)
         elif LANE_ORDER.fullmatch(name):
             self.fault("lane-order", name, token)
         elif ATOMIC_NAME.fullmatch(name) and name not in ATOMIC_FUNCTIONS:

@@ -55,7 +55,10 @@ class Preprocessor:
                 if active:
                     self.expand_into_output(pending)
                     pending = []
-                self.directive(tokens[at + 1:end], token, conditions, active)
+                try:
+                    self.directive(tokens[at + 1:end], token, conditions, active)
+                except (IndexError, StopIteration, SyntaxError):
+                    raise Refused(token, "syntax", "a directive that is not understood") from None
                 del opened[len(conditions):]
                 opened += [token] * (len(conditions) - len(opened))
             elif all(c == "on" for c in conditions):

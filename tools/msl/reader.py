@@ -33,7 +33,9 @@ class Reader:
 
     def next(self):
         token = self.token
-        self.at = min(self.at + 1, len(self.tokens) - 1)
+        if token.kind == "end":
+            self.refuse("syntax", "the text ends too early")
+        self.at += 1
         return token
 
     def accept(self, *texts):
@@ -82,6 +84,8 @@ class Reader:
         return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
 
     def declare(self, token, symbol):
+        if token is None:
+            self.refuse("syntax", "a declaration without a name")
         if is_reserved(token.text):
             self.fault("reserved-name", token.text, token)
         self.scopes[-1][token.text] = symbol
