@@ -9,7 +9,7 @@ typedef struct {
     NSUInteger width, height, depth;
 } MTLSize;
 
-/* https://developer.apple.com/documentation/metal/mtlsize/init(width:height:depth:) */
+/* https://developer.apple.com/documentation/metal/mtlsizemake(_:_:_:) */
 MTL_INLINE MTLSize MTLSizeMake(NSUInteger width, NSUInteger height, NSUInteger depth)
 {
     MTLSize size = {width, height, depth};
