@@ -1,7 +1,7 @@
 """The rules of check_msl: what each refuses, and who says so.
 
-Numbers are sections of Apple's Metal Shading Language Specification as versions 3.2 and 4 print them (3.1
-has the same chapters; what they mark as newer than 3.1 counts as absent).  "plumb" marks rules of our own:
+Numbers are sections of Apple's Metal Shading Language Specification as version 4 (2025) prints them; what it
+marks as newer than 3.1 counts as absent.  "plumb" marks rules of our own:
 what MSL allows but the bits, the emulator or the reader do not bear."""
 from typing import NamedTuple
 
