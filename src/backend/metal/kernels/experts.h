@@ -19,8 +19,8 @@ static inline void plumb_expert_tile(device plumb_metal_control &control, thread
                                      uint simdgroup) {
     t.codes = codes;
     t.scales = scales;
-    if (fp8) plumb_linear_tile(control, t, true, y, sums, lane, simdgroup);
-    else plumb_linear_tile(control, t, false, y, sums, lane, simdgroup);
+    if (fp8) plumb_linear_tile<true>(control, t, y, sums, lane, simdgroup);
+    else plumb_linear_tile<false>(control, t, y, sums, lane, simdgroup);
 }
 
 #endif

@@ -29,6 +29,7 @@ kernel void group_experts(device plumb_metal_control &control [[buffer(0)]],
     uint choices = args.rows * args.k, used = 0;
     for (uint e = thread_index; e < args.experts; e += PLUMB_METAL_SELECT) {
         uint count = 0;
+#pragma unroll(8) /* so many are on their way from memory at a time */
         for (uint i = 0; i < choices; i++) count += (uint)ids[i] == e;
         counts[e] = count;
     }
@@ -49,7 +50,7 @@ kernel void group_experts(device plumb_metal_control &control [[buffer(0)]],
         groups[group].unused = 0;
         if (table[e].gate_codes == nullptr)
             atomic_store_explicit(&control.halted, args.layer + 1, memory_order_relaxed);
-        for (uint i = 0, at = begin; i < choices; i++)
+        for (uint i = 0, at = begin; at < begin + counts[e]; i++)
             if ((uint)ids[i] == e) plumb_list_slot(slots, where, i + i / args.k, at++);
     }
     for (uint i = thread_index; i < choices; i += PLUMB_METAL_SELECT)

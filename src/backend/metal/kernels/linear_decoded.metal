@@ -17,6 +17,7 @@ kernel void linear_decoded(device plumb_metal_control &control [[buffer(0)]],
     codes += (ulong)n * args.k;
     scales += (ulong)(n / PLUMB_BLOCK) * ((args.k + PLUMB_BLOCK - 1) / PLUMB_BLOCK);
     float sum = 0.0f;
+#pragma unroll(4) /* several elements are on their way from memory at a time */
     for (uint i = lane; i < args.k; i += PLUMB_METAL_SIMD) {
         float scale = plumb__power_of_two((int)scales[i / PLUMB_BLOCK] - 127);
         ushort weight = plumb__bf16_encode(plumb__e4m3_decode(codes[i]) * scale);

@@ -14,6 +14,7 @@ kernel void linear_f32(device plumb_metal_control &control [[buffer(0)]],
     x += (ulong)group.y * args.x_stride;
     codes += (ulong)n * args.k;
     float sum = 0.0f;
+#pragma unroll(4) /* several elements are on their way from memory at a time */
     for (uint i = lane; i < args.k; i += PLUMB_METAL_SIMD)
         sum = plumb__fma(plumb__load(x[i]), codes[i], sum);
     plumb_linear_store(control, args, sum, group.y, n, lane, y, y_float);

@@ -12,5 +12,5 @@ kernel void linear_fp4(device plumb_metal_control &control [[buffer(0)]],
                        uint lane [[thread_index_in_simdgroup]],
                        uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     if (plumb_halted(control)) return;
-    plumb_linear_quantized(control, args, false, x, codes, scales, y, sums, group, lane, simdgroup);
+    plumb_linear_quantized<false>(control, args, x, codes, scales, y, sums, group, lane, simdgroup);
 }

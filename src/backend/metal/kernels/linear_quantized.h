@@ -4,8 +4,9 @@
 
 #include "backend/metal/kernels/linear_tile.h"
 
+template <bool fp8>
 static inline void plumb_linear_quantized(device plumb_metal_control &control,
-                                          constant plumb_metal_linear_quantized &args, bool fp8,
+                                          constant plumb_metal_linear_quantized &args,
                                           device const uint4 *x, device const uchar *codes,
                                           device const uchar *scales, device plumb_act *y,
                                           threadgroup float *sums, uint3 group, uint lane,
@@ -23,7 +24,7 @@ static inline void plumb_linear_quantized(device plumb_metal_control &control,
     t.n = args.n;
     t.k = args.k;
     t.column = group.x * PLUMB_METAL_COLUMNS;
-    plumb_linear_tile(control, t, fp8, y + (ulong)(row + simdgroup) * args.n, sums, lane, simdgroup);
+    plumb_linear_tile<fp8>(control, t, y + (ulong)(row + simdgroup) * args.n, sums, lane, simdgroup);
 }
 
 #endif

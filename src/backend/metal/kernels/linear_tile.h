@@ -62,7 +62,7 @@ struct plumb_plane_sums {
 };
 
 /* D_b from the sums of its planes: carries make the halves integers below 2^24 again. */
-static inline float plumb_join_planes(plumb_plane_sums sum, bool fp8) {
+template <bool fp8> static inline float plumb_join_planes(plumb_plane_sums sum) {
     if (!fp8) return plumb__fma(sum.high, 512.0f, sum.low) * 0.0009765625f; /* 2^-10 */
     int middle = (int)sum.middle;
     float high = sum.high + (float)(middle >> 9);
@@ -72,7 +72,8 @@ static inline float plumb_join_planes(plumb_plane_sums sum, bool fp8) {
 
 /* D of block `block` for columns c .. c + TOGETHER - 1 of the tile and all rows; sums points to the block's
  * place in the first of the tile's columns. */
-static inline void plumb_block_sums(thread const plumb_tile &t, bool fp8, uint block, uint c,
+template <bool fp8>
+static inline void plumb_block_sums(thread const plumb_tile &t, uint block, uint c,
                                     threadgroup float *sums) {
     uint piece_bytes = fp8 ? TILE_PIECE : TILE_PIECE / 2;
     device const uchar *weights[TILE_TOGETHER];
@@ -123,13 +124,14 @@ static inline void plumb_block_sums(thread const plumb_tile &t, bool fp8, uint b
 #pragma unroll
         for (uint r = 0; r < PLUMB_METAL_ROWS; r++)
             if (r < t.rows)
-                sums[(r * PLUMB_METAL_COLUMNS + c + i) * TILE_STRIDE] = plumb_join_planes(sum[i][r], fp8);
+                sums[(r * PLUMB_METAL_COLUMNS + c + i) * TILE_STRIDE] = plumb_join_planes<fp8>(sum[i][r]);
 }
 
 /* S_g of the lane's column for the simdgroup's row: blocks first .. first + count - 1; sums points to that
  * column's.  All lanes must call it. */
-static inline float plumb_segment_chain(thread const plumb_tile &t, bool fp8, uint first, uint count,
-                                        uint lane, threadgroup const float *sums) {
+template <bool fp8>
+static inline float plumb_segment_chain(thread const plumb_tile &t, uint first, uint count, uint lane,
+                                        threadgroup const float *sums) {
     uint blocks = t.k / PLUMB_BLOCK, n = t.column + lane;
     device const uchar *x_scales = (device const uchar *)t.own_x + t.k + first;
     /* A tile's columns share FP8's scales; in FP4 each has its own. */
@@ -149,8 +151,9 @@ static inline float plumb_segment_chain(thread const plumb_tile &t, bool fp8, ui
 }
 
 /* The whole tile.  y: the output row of this simdgroup.  Threads of the group call it together. */
+template <bool fp8>
 static inline void plumb_linear_tile(device plumb_metal_control &control, thread const plumb_tile &t,
-                                     bool fp8, device plumb_act *y, threadgroup float *sums, uint lane,
+                                     device plumb_act *y, threadgroup float *sums, uint lane,
                                      uint simdgroup) {
     uint blocks = t.k / PLUMB_BLOCK, n = t.column + lane;
     threadgroup const float *own = sums + (simdgroup * PLUMB_METAL_COLUMNS + lane) * TILE_STRIDE;
@@ -159,10 +162,10 @@ static inline void plumb_linear_tile(device plumb_metal_control &control, thread
         uint count = blocks - first < TILE_SEGMENT ? blocks - first : TILE_SEGMENT;
         for (uint c = simdgroup * TILE_OWN; lane < count && c < (simdgroup + 1) * TILE_OWN;
              c += TILE_TOGETHER)
-            plumb_block_sums(t, fp8, first + lane, c, sums + lane);
+            plumb_block_sums<fp8>(t, first + lane, c, sums + lane);
         threadgroup_barrier(mem_flags::mem_threadgroup);
         if (simdgroup < t.rows) {
-            float segment = plumb_segment_chain(t, fp8, first, count, lane, own);
+            float segment = plumb_segment_chain<fp8>(t, first, count, lane, own);
             total = first == 0 ? segment : total + segment;
         }
         threadgroup_barrier(mem_flags::mem_threadgroup); /* before the next segment's sums */
