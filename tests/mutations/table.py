@@ -16,6 +16,7 @@ SNAPSHOT_HEADER = "src/format/snapshot_header.c"
 SNAPSHOT_SESSION = "src/engine/session_snapshot.c"
 CALLS = "src/text/call_memory.c"
 MSL = "tools/msl/"
+METAL = "src/backend/metal/kernels/"
 METAL_HEADERS = "tests/metal/apple/Metal/"
 EMULATOR = "tests/metal/emulator/"
 
@@ -1980,4 +1981,71 @@ MUTATIONS = [
         "emulator_test", "two branches that shuffle are two places", needs="clang++"),
     one("an_array_without_end", EMULATOR + "emulated_kernels.cmake", "-fsanitize=bounds,local-bounds,shift",
         "-fsanitize=shift", "emulator_test", "an index outside a thread's array", needs="clang++"),
+
+    # ---- Metal: what every kernel stands on --------------------------------------------------------
+    one("metal_lanes_joined_in_another_order", METAL + "common.h", "(ushort)16);", "(ushort)2);",
+        "metal_linear_test", "the tree begins with lanes that are 16 apart", "clang++"),
+    one("metal_works_though_halted", METAL + "common.h",
+        "atomic_load_explicit(&control.halted, memory_order_relaxed) != 0",
+        "atomic_load_explicit(&control.halted, memory_order_relaxed) == ~0u", "metal_linear_test",
+        "what follows a missing expert must change nothing", "clang++"),
+
+    # ---- Metal: quantised layers ---------------------------------------------------------------------
+    one("metal_sums_before_they_are_there", METAL + "linear_tile.h",
+        "        threadgroup_barrier(mem_flags::mem_threadgroup);\n        if (simdgroup < t.rows) {",
+        "        if (simdgroup < t.rows) {", "metal_exact_test",
+        "a chain reads what other simdgroups wrote", "clang++"),
+    one("metal_sums_while_they_are_read", METAL + "linear_tile.h",
+        "        threadgroup_barrier(mem_flags::mem_threadgroup); /* before the next segment's sums */\n", "",
+        "metal_exact_test", "the next segment's sums take the place of those in use", "clang++"),
+    one("metal_sums_past_the_segment", METAL + "linear_tile.h", "lane < count && c <", "c <",
+        "metal_exact_test", "the last segment may be short", "clang++"),
+    one("metal_carry_towards_zero", METAL + "linear_tile.h", "(float)(middle >> 9)",
+        "(float)(middle / 512)", "metal_exact_test metal_edges_test",
+        "the rest that stays below is not negative", "clang++"),
+    one("metal_planes_rounded_apart", METAL + "linear_tile.h", "plumb__fma(high, 262144.0f, low) *",
+        "(high * 262144.0f + sum.low + (float)((middle & 511) << 9)) *", "metal_exact_test metal_edges_test",
+        "a block sum is rounded once", "clang++"),
+    one("metal_chain_backwards", METAL + "linear_tile.h", "plumb__fma(sums[b], power, segment)",
+        "plumb__fma(sums[count - 1 - b], power, segment)", "metal_exact_test",
+        "each block has its own power", "clang++"),
+    one("metal_one_segment_is_all", METAL + "linear_tile.h",
+        "total = first == 0 ? segment : total + segment;", "total = segment;", "metal_exact_test",
+        "segments are added", "clang++"),
+    one("metal_power_beyond_the_range", METAL + "linear_tile.h", "exponent > 127 ?", "exponent > 129 ?",
+        "metal_edges_test", "a power that float32 lacks is a fault", "clang++"),
+    one("metal_columns_past_the_end", METAL + "linear_tile.h", "(n < t.n ? n : t.n - 1) * row_bytes",
+        "n * row_bytes", "metal_exact_test", "a tile may be wider than what is left", "clang++"),
+    one("metal_block_without_a_fault", METAL + "quantized.h", "return plumb_finite(most);", "return true;",
+        "metal_linear_test", "quantised, an infinity looks like any number", "clang++"),
+
+    # ---- Metal: linear layers, router and experts ----------------------------------------------------
+    one("metal_decoded_last_scales", METAL + "linear_decoded.metal",
+        "((args.k + PLUMB_BLOCK - 1) / PLUMB_BLOCK)", "(args.k / PLUMB_BLOCK)", "metal_linear_test",
+        "a block at the end of a row may be short", "clang++"),
+    one("metal_copy_of_whole_words", METAL + "copy.metal", "    for (; at < end; at++) to[at] = from[at];\n",
+        "", "metal_linear_test", "sizes are bytes", "clang++"),
+    one("metal_route_ties_to_the_larger", METAL + "route.metal", "a.id < b.id", "a.id > b.id",
+        "metal_experts_test", "equal values: the smaller id", "clang++"),
+    one("metal_route_weights_backwards", METAL + "route.metal", "sum = sum + biased[i];",
+        "sum = sum + biased[args.k - 1 - i];", "metal_experts_test",
+        "weights are added in ascending id", "clang++"),
+    one("metal_route_weighs_with_bias", METAL + "route.metal", "biased[at] = score[e];",
+        "biased[at] = biased[e];", "metal_experts_test", "the bias selects and never weighs", "clang++"),
+    one("metal_counts_before_they_are_there", METAL + "group_experts.metal",
+        "    threadgroup_barrier(mem_flags::mem_threadgroup);\n", "", "metal_experts_test",
+        "every thread reads all counts", "clang++"),
+    one("metal_halts_at_the_wrong_layer", METAL + "group_experts.metal", "args.layer + 1,", "args.layer,",
+        "metal_experts_test", "0 means that nothing is missing", "clang++"),
+    one("metal_rows_past_the_group", METAL + "experts.h",
+        "return count - row < PLUMB_METAL_ROWS ? count - row : PLUMB_METAL_ROWS;",
+        "return PLUMB_METAL_ROWS;", "metal_experts_test", "the next group's rows are another expert's",
+        "clang++"),
+    one("metal_row_of_another_slot", METAL + "experts_gate_up.metal", "own_slot / args.slots_per_row",
+        "own_slot % args.slots_per_row", "metal_experts_test", "its scales are the row's", "clang++"),
+    one("metal_weight_before_the_product", METAL + "experts_activate.metal",
+        "weight * (plumb__silu(u) * v)", "weight * plumb__silu(u) * v", "metal_experts_test",
+        "the gated product is rounded before the weight", "clang++"),
+    one("metal_experts_added_backwards", METAL + "experts_sum.metal", "where[slot]",
+        "where[args.slots_per_row - 1 - slot]", "metal_experts_test", "ascending place", "clang++"),
 ]
