@@ -34,6 +34,8 @@ void scheduler::begin(const emulated_dispatch &d, triple group, uint64_t seed) {
     n_threads = n_ready = count(shared.threads);
     n_returned = 0;
     drawn = NONE;
+    draws = random.below(2) == 0 ? 1 : 4;
+    speeds = random.below(EMULATED_MAX_THREADS / SIMD_WIDTH);
     for (uint32_t i = 0; i < n_threads; i++) ready[i] = static_cast<uint16_t>(i);
     n_at_barrier = 0;
     for (uint32_t i = 0; i < n_threads; i += SIMD_WIDTH) {
@@ -126,13 +128,24 @@ __attribute__((noinline)) void scheduler::start(uint32_t index, context *save) {
     change_context(save, &beginning);
 }
 
+/* A place in `ready`.  Evenly drawn, simdgroups keep pace, and a barrier that only a simdgroup far ahead
+ * of another would need is never missed: where several threads are drawn, the fastest of them goes on. */
+INLINE uint32_t scheduler::drawn_place() {
+    uint32_t best = random.below(n_ready);
+    for (uint32_t i = 1; i < draws; i++) {
+        const uint32_t other = random.below(n_ready);
+        if (speed_of(ready[other]) > speed_of(ready[best])) best = other;
+    }
+    return best;
+}
+
 /* Draws the one after the next, whose stack is fetched meanwhile. */
 INLINE void scheduler::draw() {
     if (n_ready == 0) {
         drawn = NONE;
         return;
     }
-    drawn = random.below(n_ready);
+    drawn = drawn_place();
     const char *stack = static_cast<const char *>(threads[ready[drawn]].at.stack);
     for (int line = 0; line < 3; line++) __builtin_prefetch(stack + 64 * line, 1);
 }
@@ -141,7 +154,7 @@ INLINE void scheduler::draw() {
 INLINE uint32_t scheduler::next() {
     if (drawn == NONE) {
         if (n_ready == 0) fail_stuck();
-        drawn = random.below(n_ready);
+        drawn = drawn_place();
     }
     const uint32_t index = ready[drawn];
     ready[drawn] = ready[--n_ready];

@@ -1,7 +1,7 @@
 /* Runs the threads of one threadgroup, as fibers of one host thread.
  *
  * A thread runs until it meets others, at a barrier or a simd operation; which one runs next is
- * drawn from those that can.  A thread that never meets anyone costs no change of stacks: the fiber
+ * drawn from those that can, in half of the groups with a preference for some simdgroups.  A thread that never meets anyone costs no change of stacks: the fiber
  * it ran on takes the next.  So a thread gets a fiber of its own only while it waits. */
 #ifndef PLUMB_TESTS_METAL_EMULATOR_SCHEDULER_H
 #define PLUMB_TESTS_METAL_EMULATOR_SCHEDULER_H
@@ -85,6 +85,7 @@ class scheduler {
     [[noreturn]] void run_threads();
     void run_thread();
     void start(uint32_t index, context *save);
+    uint32_t drawn_place();
     void draw();
     uint32_t next();
     void wait();
@@ -104,6 +105,9 @@ class scheduler {
     uint32_t n_threads, n_returned, running;
     fiber *running_on;
     uint32_t n_ready, drawn; /* the place in `ready` of the next one; NONE: to be drawn */
+    uint32_t draws;           /* of which the fastest goes on: 1, or so many that speeds differ */
+    uint32_t speeds;          /* their order among simdgroups */
+    uint32_t speed_of(uint32_t thread) const { return thread / SIMD_WIDTH ^ speeds; }
     uint16_t ready[EMULATED_MAX_THREADS + SIMD_WIDTH];
     suspended threads[EMULATED_MAX_THREADS];
     std::vector<std::unique_ptr<fiber>> fibers;
