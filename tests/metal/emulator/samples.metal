@@ -14,7 +14,7 @@ kernel void scale(device const float *x [[buffer(0)]], constant sizes &s [[buffe
     y[i] = x[i] * 2.0f + 1.0f;
 }
 
-static inline float tree_sum(float x) {
+__attribute__((noinline)) static float tree_sum(float x) {
     for (ushort d = 16; d > 0; d /= 2) x += simd_shuffle_down(x, d);
     return x;
 }
@@ -166,6 +166,16 @@ kernel void diverged_simd(device float *x [[buffer(0)]], uint j [[thread_index_i
 kernel void diverged_calls(device float *x [[buffer(0)]], uint j [[thread_index_in_threadgroup]]) {
     if (j % 2) x[j] = tree_sum(x[j]);
     else x[j] = tree_sum(x[j] + 1.0f);
+}
+
+/* And two operations of a function are two, wherever it was called. */
+__attribute__((noinline)) static float neighbour(float x, bool above) {
+    if (above) return simd_shuffle_down(x, 1);
+    return simd_shuffle_up(x, 1);
+}
+
+kernel void diverged_helper(device float *x [[buffer(0)]], uint j [[thread_index_in_threadgroup]]) {
+    x[j] = neighbour(x[j], j % 4 == 0);
 }
 
 kernel void lane_outside(device float *x [[buffer(0)]], uint j [[thread_index_in_threadgroup]]) {
