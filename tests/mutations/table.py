@@ -2084,7 +2084,7 @@ MUTATIONS = [
         "#pragma clang attribute push(__attribute__((convergent)), apply_to = function)\n"
         "#pragma clang attribute push(__attribute__((nomerge)), apply_to = function)\n",
         "#pragma clang attribute push(__attribute__((cold)), apply_to = function)\n"
-        "#pragma clang attribute push(__attribute__((used)), apply_to = function)\n",
+        "#pragma clang attribute push(__attribute__((cold)), apply_to = function)\n",
         "emulator_test", "two branches that shuffle are two places", needs="clang++"),
     one("an_array_without_end", EMULATOR + "emulated_kernels.cmake", "-fsanitize=bounds,local-bounds,shift",
         "-fsanitize=shift", "emulator_test", "an index outside a thread's array", needs="clang++"),

@@ -10,11 +10,13 @@
  *   the order of the groups.  A kernel that depends on it shows another result under another seed: try some.
  * - Caught: accesses outside threadgroup memory, and outside a buffer that lies at a page that may not be
  *   touched (tests/kernels/arena.h makes such); barriers and simd operations that some threads do not reach;
- *   lanes and shuffle distances that Metal leaves undefined.  Threadgroup memory begins as NaN.
+ *   lanes and shuffle distances that Metal leaves undefined; undefined behaviour of C++, such as an index
+ *   outside a thread's own array.  Threadgroup memory begins as NaN.  A fault's *(run_NAME+OFFSET) is
+ *   shown by `gdb -batch -ex "info line *(run_NAME+OFFSET)" PROGRAM`.
  * - Numbers are those of safe maths: no contraction, subnormals flush to zero, no libm but fma and sqrt.
  *   What shim/ does not define does not compile: double, exp, simd_sum, storage declared `threadgroup`.
- * - Not shown: reordering of memory by a device, a simd operation without simdgroup_barrier that a real
- *   simdgroup would need for memory (operations order memory here), and what a group does to another. */
+ * - Not shown: how a device reorders memory.  Here a simd operation orders memory, a barrier orders all of
+ *   it whatever its flags say, and groups see each other's writes at once. */
 #ifndef PLUMB_TESTS_METAL_EMULATOR_H
 #define PLUMB_TESTS_METAL_EMULATOR_H
 
