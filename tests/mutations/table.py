@@ -2071,7 +2071,7 @@ MUTATIONS = [
     one("lanes_overwrite_each_other", EMULATOR + "scheduler.cpp", "        s.turn ^= 1;\n", "",
         "emulator_test", "a fast lane is at the next operation while others read this one", needs="clang++"),
     one("threads_in_order", EMULATOR + "scheduler.cpp",
-        "    drawn = random.below(n_ready);\n    const char", "    drawn = 0;\n    const char",
+        "    drawn = random.below(n_ready);\n    const suspended", "    drawn = 0;\n    const suspended",
         "emulator_test", "the order comes from the seed", needs="clang++"),
     one("threadgroup_memory_at_one_end", EMULATOR + "scheduler.cpp", "random.below(2) != 0", "true",
         "emulator_test", "what reads before the start must be caught too", needs="clang++"),

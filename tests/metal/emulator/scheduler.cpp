@@ -147,6 +147,10 @@ INLINE void scheduler::draw() {
     }
     drawn = drawn_place();
     const char *stack = static_cast<const char *>(threads[ready[drawn]].at.stack);
+    drawn = random.below(n_ready);
+    const suspended &t = threads[ready[drawn]];
+    if (!t.on) return;
+    const char *stack = static_cast<const char *>(t.at.stack);
     for (int line = 0; line < 3; line++) __builtin_prefetch(stack + 64 * line, 1);
 }
 
