@@ -221,8 +221,10 @@ static void spoil_experts(const char *model, plumb_reader_kind reader, const fau
     if (!open_rig(&r, get_subject(model), reader, guess)) return;
     int64_t reads = count_reads(&r, EXPERTS), failed = 0;
     for (int64_t nth = 1; nth <= reads; nth += step) check_run(&r, EXPERTS, f, nth, guess, &failed);
-    T_CHECK(reads > 40 && (!f->found || failed * step * 4 > reads), "%s: %" PRId64 " of %" PRId64, f->name,
-            failed, reads);
+    /* Which reads are guesses depends on who is quicker; the first is none. */
+    int64_t least = !f->found ? 0 : guess ? 1 : (reads + step - 1) / step;
+    T_CHECK(reads > 40 && failed >= least, "%s: %" PRId64 " of %" PRId64 " reads, every %" PRId64 "th", f->name,
+            failed, reads, step);
     close_rig(&r);
 }
 
@@ -270,7 +272,7 @@ static void ends_of_files(void) {
 }
 
 /* All of it at once and again and again, on several threads: requests that fail are made again until they
- * do not. */
+ * do not.  How many fail depends on who is quicker, since guesses may fail unnoticed. */
 static void everything_at_once(void) {
     static const fault_rule rules[] = {
         {3, true, FAULT_HOLD, 4},      {5, true, FAULT_SHORT, 0},      {7, true, FAULT_ERROR, EINTR},
@@ -283,7 +285,7 @@ static void everything_at_once(void) {
         for (int i = 0; i < 2; i++)
             faulty_reader_set_rules(r.faulty[i], rules, (int)(sizeof rules / sizeof *rules));
         int64_t failed = 0;
-        for (int round = 0; round < (T_SANITIZED ? 10 : 40); round++) {
+        for (int round = 0; round < (T_SANITIZED ? 10 : 40) || (failed < 2 && round < 10000); round++) {
             plumb_error err = {0};
             specimen_must(plumb_session_rewind(r.session, 0, &err), &err, "rewind");
             for (int64_t end = PROMPT; end <= END;) {
