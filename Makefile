@@ -34,7 +34,7 @@ sanitize:
 # Every fuzz target for FUZZ_SECONDS.
 fuzz:
 	@scripts/deps --ci
-	@cmake --preset fuzz --log-level=WARNING -DPLUMB_FUZZ_SECONDS=$(FUZZ_SECONDS)
+	@cmake --preset fuzz --log-level=WARNING -DPLUMB_FUZZ_SECONDS=$(FUZZ_SECONDS) -DPLUMB_FUZZ_SEED=0
 	@cmake --build --preset fuzz --target tests/fuzz/all
 	@scripts/test build-fuzz/tests/fuzz
 
