@@ -14,7 +14,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { PATIENCE = 120 }; /* seconds */
+enum { PATIENCE = 30 }; /* seconds */
 
 static int ends[2]; /* a pipe to read from */
 
