@@ -22,8 +22,10 @@ typedef struct fake_membership {
     fake_membership sets[FAKE_SETS];
     int64_t reached; /* how often running command buffers met an address in it; under the lock */
   @private
-    uint8_t *mapping; /* a guard page, the buffer and what fills up its pages, a guard page */
+    uint8_t *mapping; /* the pages and at least one more at either end, which may not be touched */
     int64_t mapping_bytes;
+    uint8_t *pages; /* the buffer and what fills up its pages */
+    int64_t pages_bytes;
 }
 /* nil without memory. */
 - (instancetype)initWithBytes:(int64_t)size;

@@ -78,25 +78,28 @@ static void bury(void *mapping, size_t bytes) {
 
 @implementation FakeBuffer
 
+/* Reserves addresses and chooses where the buffer lies. */
+- (bool)mapBytes:(int64_t)size atEnd:(bool)at_end {
+    pages_bytes = (size + PAGE - 1) / PAGE * PAGE;
+    mapping_bytes = pages_bytes + 3 * PAGE; /* the system's pages may be smaller than these */
+    void *address = mmap(NULL, (size_t)mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (address == MAP_FAILED) return false;
+    mapping = address;
+    pages = mapping + 2 * PAGE - (uintptr_t)mapping % PAGE;
+    start = pages;
+    if (at_end) start += (pages_bytes - size) / ALIGNMENT * ALIGNMENT;
+    bytes = size;
+    return !mprotect(pages, (size_t)pages_bytes, PROT_READ | PROT_WRITE);
+}
+
 - (instancetype)initWithBytes:(int64_t)size {
     self = [super init];
     if (!self) return nil;
-    int64_t pages = (size + PAGE - 1) / PAGE * PAGE;
     bool at_end = fake_random() & 1;
     fake_state *state = fake_lock();
     uint64_t limit = state->options.memory_bytes;
     bool fits = !limit || (uint64_t)(state->counters.live_bytes + size) <= limit;
-    void *address = fits ? mmap(NULL, (size_t)(pages + 2 * PAGE), PROT_NONE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                         : MAP_FAILED;
-    if (address != MAP_FAILED) {
-        mapping = address;
-        mapping_bytes = pages + 2 * PAGE;
-        start = mapping + PAGE;
-        if (at_end) start += (pages - size) / ALIGNMENT * ALIGNMENT;
-        bytes = size;
-    }
-    bool made = mapping && !mprotect(mapping + PAGE, (size_t)pages, PROT_READ | PROT_WRITE) && enter(self);
+    bool made = fits && [self mapBytes:size atEnd:at_end] && enter(self);
     if (made) {
         state->counters.live_buffers++;
         state->counters.live_bytes += bytes;
@@ -109,19 +112,19 @@ static void bury(void *mapping, size_t bytes) {
         [self release];
         return nil;
     }
-    memset(mapping + PAGE, MARGIN, (size_t)(start - mapping - PAGE));
-    memset(start + bytes, MARGIN, (size_t)(mapping + PAGE + pages - start - bytes));
+    memset(pages, MARGIN, (size_t)(start - pages));
+    memset(start + bytes, MARGIN, (size_t)(pages + pages_bytes - start - bytes));
     return self;
 }
 
 - (void)checkMargins:(const char *)by {
-    const uint8_t *first = mapping + PAGE, *end = mapping + mapping_bytes - PAGE;
+    const uint8_t *end = pages + pages_bytes;
     bool before = false, past = false;
-    for (const uint8_t *p = first; p < start; p++) before |= *p != MARGIN;
+    for (const uint8_t *p = pages; p < start; p++) before |= *p != MARGIN;
     for (const uint8_t *p = start + bytes; p < end; p++) past |= *p != MARGIN;
     if (before) fake_object_to("%s: written before the start of a buffer of %lld bytes", by, (long long)bytes);
     if (past) fake_object_to("%s: written past the end of a buffer of %lld bytes", by, (long long)bytes);
-    if (before) memset(mapping + PAGE, MARGIN, (size_t)(start - first));
+    if (before) memset(pages, MARGIN, (size_t)(start - pages));
     if (past) memset(start + bytes, MARGIN, (size_t)(end - start - bytes));
 }
 
@@ -155,7 +158,7 @@ static void bury(void *mapping, size_t bytes) {
 }
 
 - (NSUInteger)allocatedSize {
-    return (NSUInteger)(mapping_bytes - 2 * PAGE);
+    return (NSUInteger)pages_bytes;
 }
 
 - (MTLGPUAddress)gpuAddress {
