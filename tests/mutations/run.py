@@ -68,7 +68,8 @@ class Copy:
         """What a mutation may need, of what this machine has."""
         with open(os.path.join(self.build, "CMakeCache.txt"), encoding="utf-8") as f:
             cache = f.read()
-        found = {"simde": "PLUMB_SIMDE:PATH", "clang++": "PLUMB_CLANGXX:FILEPATH"}
+        found = {"simde": "PLUMB_SIMDE:PATH", "clang++": "PLUMB_CLANGXX:FILEPATH",
+                 "gnustep-config": "PLUMB_GNUSTEP_CONFIG:FILEPATH"}
         return cpu_flags() | ({"npm"} if shutil.which("npm") else set()) | {
             need for need, entry in found.items()
             if re.search(f"^{entry}=(?!.*NOTFOUND)", cache, re.MULTILINE)}

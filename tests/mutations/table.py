@@ -20,6 +20,7 @@ METAL = "src/backend/metal/kernels/"
 METAL_HEADERS = "tests/metal/apple/Metal/"
 METAL_KERNELS = "src/backend/metal/kernels/"
 EMULATOR = "tests/metal/emulator/"
+FAKE_METAL = "tests/metal/fake/"
 
 
 class Mutation(NamedTuple):
@@ -28,7 +29,7 @@ class Mutation(NamedTuple):
     edits: list
     tests: list
     why: str
-    needs: str = ""  # a flag of /proc/cpuinfo, simde, clang++ or npm
+    needs: str = ""  # a flag of /proc/cpuinfo, simde, clang++, gnustep-config or npm
 
 
 def one(name, file, old, new, tests, why, needs=""):
@@ -2155,4 +2156,30 @@ MUTATIONS = [
         "the gated product is rounded before the weight", "clang++"),
     one("metal_experts_added_backwards", METAL + "experts_sum.metal", "where[slot]",
         "where[args.slots_per_row - 1 - slot]", "metal_experts_test", "ascending place", "clang++"),
+
+    # ---- The fake Metal: what would let the host's faults pass -----------------------------------
+    one("buffers_never_at_a_guard_page", FAKE_METAL + "fake_buffer.m",
+        "if (at_end) start +=", "if (0) start +=", "fake_test",
+        "reads past the end of a buffer would go unnoticed", needs="gnustep-config"),
+    one("offsets_askew", FAKE_METAL + "fake_encoder.m",
+        "binding->offset % p->alignment", "binding->offset % 1", "fake_validation_test",
+        "a GPU ignores the low bits of an address", needs="gnustep-config"),
+    one("lengths_of_stale_threadgroup_memory", FAKE_METAL + "fake_encoder.m",
+        "    fresh_threadgroup = 0;\n", "", "fake_validation_test",
+        "lengths stay set when the next kernel has no use for them", needs="gnustep-config"),
+    one("resident_before_commit", FAKE_METAL + "fake_residency.m",
+        "place->since && place->since < time", "place->since < time", "fake_addresses_test",
+        "an addition that is not committed changes nothing", needs="gnustep-config"),
+    one("freed_under_a_kernel", FAKE_METAL + "fake_command_buffer.m",
+        "    buffer->reached++;\n", "", "fake_addresses_test",
+        "no binding keeps memory alive that is reached by address", needs="gnustep-config"),
+    one("autoreleased_uncounted", FAKE_METAL + "fake_object.m",
+        "if (!*already) count(0, 1);", "if (!*already) count(0, 0);", "fake_test",
+        "a missing pool shows in this number alone", needs="gnustep-config"),
+    one("signals_of_failed_command_buffers", FAKE_METAL + "fake_command_buffer.m",
+        "if (!failure || fail_signals)", "if (1)", "fake_test",
+        "a host that waits for an event alone must be seen to hang", needs="gnustep-config"),
+    one("command_buffers_run_at_once", FAKE_METAL + "fake_state.c",
+        "    while (state.steps == 0)", "    while (0)", "fake_test",
+        "a host that forgets to wait must be seen to read too early", needs="gnustep-config"),
 ]
