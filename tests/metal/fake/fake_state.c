@@ -154,3 +154,10 @@ bool fake_metal_said(const char *text) {
     }
     return false;
 }
+
+/* For LeakSanitizer: what GNUstep Base and its runtime keep when they start. Objects of the fake are
+ * counted instead. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:libobjc.so\nleak:libgnustep-base.so\n"; }
+const char *__lsan_default_options(void);
+const char *__lsan_default_options(void) { return "print_suppressions=0"; }
