@@ -1,5 +1,5 @@
-/* Kernels reach the payloads of experts by addresses in tables (arguments.h): memory that no binding
- * keeps alive or makes resident. */
+/* Kernels reach the payloads of experts by addresses in tables (arguments.h): memory that no
+ * binding keeps alive or makes resident. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,14 +20,19 @@ static bool check_address(const search *s, uint64_t address) {
     bool resident = reached && [s->buffer->queue hasResident:reached at:s->buffer->committed_at];
     if (reached) [s->buffer reach:reached];
     fake_unlock();
-    if (!reached) snprintf(s->fault, EMULATED_FAULT_BYTES, "a table has an address that lies in no live buffer");
-    else if (!resident) snprintf(s->fault, EMULATED_FAULT_BYTES, "a table has the address of a buffer that was in no committed residency set of the queue");
+    if (!reached)
+        snprintf(s->fault, EMULATED_FAULT_BYTES,
+                 "a table has an address that lies in no live buffer");
+    else if (!resident)
+        snprintf(s->fault, EMULATED_FAULT_BYTES,
+                 "a table has the address of a buffer that was in no committed residency set of "
+                 "the queue");
     return resident;
 }
 
 static bool check_expert(const search *s, const plumb_metal_expert *expert) {
-    const uint64_t addresses[6] = {expert->gate_codes, expert->gate_scales, expert->down_codes,
-                                   expert->down_scales, expert->up_codes, expert->up_scales};
+    const uint64_t addresses[6] = {expert->gate_codes,  expert->gate_scales, expert->down_codes,
+                                   expert->down_scales, expert->up_codes,    expert->up_scales};
     for (int i = 0; i < 6; i++) {
         if (!check_address(s, addresses[i])) return false;
     }
@@ -35,7 +40,9 @@ static bool check_expert(const search *s, const plumb_metal_expert *expert) {
 }
 
 static bool check_experts(const search *s, const fake_binding *binding, int64_t count) {
-    for (int64_t i = 0; i < count && (i + 1) * (int64_t)sizeof(plumb_metal_expert) <= fake_bound_bytes(binding); i++) {
+    for (int64_t i = 0;
+         i < count && (i + 1) * (int64_t)sizeof(plumb_metal_expert) <= fake_bound_bytes(binding);
+         i++) {
         plumb_metal_expert expert;
         memcpy(&expert, fake_bound_start(binding) + (size_t)i * sizeof expert, sizeof expert);
         if (!check_expert(s, &expert)) return false;
@@ -45,7 +52,9 @@ static bool check_experts(const search *s, const fake_binding *binding, int64_t 
 
 /* What an unused group holds is nobody's business. */
 static bool check_groups(const search *s, const fake_binding *binding, int64_t count) {
-    for (int64_t i = 0; i < count && (i + 1) * (int64_t)sizeof(plumb_metal_group) <= fake_bound_bytes(binding); i++) {
+    for (int64_t i = 0;
+         i < count && (i + 1) * (int64_t)sizeof(plumb_metal_group) <= fake_bound_bytes(binding);
+         i++) {
         plumb_metal_group group;
         memcpy(&group, fake_bound_start(binding) + (size_t)i * sizeof group, sizeof group);
         if (group.count > 0 && !check_expert(s, &group.expert)) return false;
@@ -53,7 +62,8 @@ static bool check_groups(const search *s, const fake_binding *binding, int64_t c
     return true;
 }
 
-bool fake_check_addresses(FakeCommandBuffer *buffer, const fake_dispatch *dispatch, char fault[EMULATED_FAULT_BYTES]) {
+bool fake_check_addresses(FakeCommandBuffer *buffer, const fake_dispatch *dispatch,
+                          char fault[EMULATED_FAULT_BYTES]) {
     static const struct {
         const char *kernel;
         int groups; /* the index of the list of groups */

@@ -9,8 +9,8 @@ typedef id<MTLCommandBuffer> command_buffer;
 
 enum { EXPERTS = 4 };
 
-/* `payload` has the bytes 10, 11 and so on; expert i of the table has its payloads at byte i, but expert
- * 3 is not in memory. */
+/* `payload` has the bytes 10, 11 and so on; expert i of the table has its payloads at byte i, but
+ * expert 3 is not in memory. */
 typedef struct experts {
     fake_bench bench;
     id<MTLBuffer> table, shared, payload;
@@ -80,7 +80,8 @@ static void run_to_end(experts *e) {
 /* Whether that alone was said. */
 static void check_said(const char *text) {
     T_CHECK(fake_metal_said(text), "not said: %s (but %s)", text, fake_metal_error(0));
-    T_CHECK(fake_metal_errors() == 1, "%d errors, then %s", fake_metal_errors(), fake_metal_error(1));
+    T_CHECK(fake_metal_errors() == 1, "%d errors, then %s", fake_metal_errors(),
+            fake_metal_error(1));
 }
 
 static void test_resident(void) {
@@ -146,8 +147,10 @@ static void test_removed_early(void) {
 static void test_other_set(void) {
     experts e = open_experts();
     @autoreleasepool {
-        MTLResidencySetDescriptor *descriptor = [[[MTLResidencySetDescriptor alloc] init] autorelease];
-        id<MTLResidencySet> other = [e.bench.device newResidencySetWithDescriptor:descriptor error:NULL];
+        MTLResidencySetDescriptor *descriptor =
+            [[[MTLResidencySetDescriptor alloc] init] autorelease];
+        id<MTLResidencySet> other = [e.bench.device newResidencySetWithDescriptor:descriptor
+                                                                            error:NULL];
         [other addAllocation:e.payload];
         [other commit];
         run_to_end(&e);
@@ -185,10 +188,12 @@ static void test_freed_while_running(void) {
         run(&e);
         CHECK([e.bench.event waitUntilSignaledValue:1 timeoutMS:60000]);
         remove_payload(&e);
-        check_said("a buffer leaves a residency set while a command buffer that has its address runs");
+        check_said(
+            "a buffer leaves a residency set while a command buffer that has its address runs");
         [e.payload release];
         e.payload = nil;
-        CHECK(fake_metal_said("of 8 bytes is deallocated while a command buffer that has its address runs"));
+        CHECK(fake_metal_said(
+            "of 8 bytes is deallocated while a command buffer that has its address runs"));
         fake_metal_allow(FAKE_METAL_ALL);
     }
     close_experts(&e);

@@ -21,7 +21,8 @@ fake_bench fake_bench_open(const fake_metal_options *options) {
     @autoreleasepool {
         NSString *text = [NSString stringWithUTF8String:emulated_source_text()];
         b.library = [b.device newLibraryWithSource:text options:fake_bench_options() error:NULL];
-        MTLResidencySetDescriptor *descriptor = [[[MTLResidencySetDescriptor alloc] init] autorelease];
+        MTLResidencySetDescriptor *descriptor =
+            [[[MTLResidencySetDescriptor alloc] init] autorelease];
         b.set = [b.device newResidencySetWithDescriptor:descriptor error:NULL];
     }
     b.queue = [b.device newCommandQueue];
@@ -47,10 +48,13 @@ void fake_bench_close(fake_bench *b) {
     [b->device release];
 }
 
-void fake_bench_bind(const fake_bench *b, id<MTLComputeCommandEncoder> encoder, const char *kernel, uint32_t addend) {
+void fake_bench_bind(const fake_bench *b, id<MTLComputeCommandEncoder> encoder, const char *kernel,
+                     uint32_t addend) {
     const uint32_t arguments[5] = {BENCH_COUNT, addend};
-    id<MTLFunction> function = [b->library newFunctionWithName:[NSString stringWithUTF8String:kernel]];
-    id<MTLComputePipelineState> pipeline = [b->device newComputePipelineStateWithFunction:function error:NULL];
+    id<MTLFunction> function =
+        [b->library newFunctionWithName:[NSString stringWithUTF8String:kernel]];
+    id<MTLComputePipelineState> pipeline = [b->device newComputePipelineStateWithFunction:function
+                                                                                    error:NULL];
     [encoder setComputePipelineState:pipeline];
     [pipeline release];
     [function release];
@@ -61,7 +65,8 @@ void fake_bench_bind(const fake_bench *b, id<MTLComputeCommandEncoder> encoder, 
 }
 
 void fake_bench_dispatch(id<MTLComputeCommandEncoder> encoder) {
-    [encoder dispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(BENCH_COUNT, 1, 1)];
+    [encoder dispatchThreadgroups:MTLSizeMake(1, 1, 1)
+            threadsPerThreadgroup:MTLSizeMake(BENCH_COUNT, 1, 1)];
 }
 
 id<MTLCommandBuffer> fake_bench_add(const fake_bench *b, uint32_t addend, uint64_t value) {
@@ -75,4 +80,6 @@ id<MTLCommandBuffer> fake_bench_add(const fake_bench *b, uint32_t addend, uint64
     return buffer;
 }
 
-uint32_t fake_bench_result(const fake_bench *b, int i) { return ((const uint32_t *)[b->to contents])[i]; }
+uint32_t fake_bench_result(const fake_bench *b, int i) {
+    return ((const uint32_t *)[b->to contents])[i];
+}

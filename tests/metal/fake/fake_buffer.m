@@ -27,8 +27,10 @@ static int64_t place_of(uint64_t address) {
     int64_t low = 0, high = registry.count;
     while (low < high) {
         int64_t middle = (low + high) / 2;
-        if ((uint64_t)(uintptr_t)registry.live[middle]->start <= address) low = middle + 1;
-        else high = middle;
+        if ((uint64_t)(uintptr_t)registry.live[middle]->start <= address)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
@@ -71,7 +73,8 @@ static void leave(FakeBuffer *buffer) {
 static void bury(void *mapping, size_t bytes) {
     mmap(mapping, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     unsigned place = registry.next_grave++ % GRAVES;
-    if (registry.grave[place].mapping) munmap(registry.grave[place].mapping, registry.grave[place].bytes);
+    if (registry.grave[place].mapping)
+        munmap(registry.grave[place].mapping, registry.grave[place].bytes);
     registry.grave[place].mapping = mapping;
     registry.grave[place].bytes = bytes;
 }
@@ -82,7 +85,8 @@ static void bury(void *mapping, size_t bytes) {
 - (bool)mapBytes:(int64_t)size atEnd:(bool)at_end {
     pages_bytes = (size + PAGE - 1) / PAGE * PAGE;
     mapping_bytes = pages_bytes + 3 * PAGE; /* the system's pages may be smaller than these */
-    void *address = mmap(NULL, (size_t)mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *address = mmap(NULL, (size_t)mapping_bytes, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address == MAP_FAILED) return false;
     mapping = address;
     pages = mapping + 2 * PAGE - (uintptr_t)mapping % PAGE;
@@ -122,8 +126,11 @@ static void bury(void *mapping, size_t bytes) {
     bool before = false, past = false;
     for (const uint8_t *p = pages; p < start; p++) before |= *p != MARGIN;
     for (const uint8_t *p = start + bytes; p < end; p++) past |= *p != MARGIN;
-    if (before) fake_object_to("%s: written before the start of a buffer of %lld bytes", by, (long long)bytes);
-    if (past) fake_object_to("%s: written past the end of a buffer of %lld bytes", by, (long long)bytes);
+    if (before)
+        fake_object_to("%s: written before the start of a buffer of %lld bytes", by,
+                       (long long)bytes);
+    if (past)
+        fake_object_to("%s: written past the end of a buffer of %lld bytes", by, (long long)bytes);
     if (before) memset(pages, MARGIN, (size_t)(start - pages));
     if (past) memset(start + bytes, MARGIN, (size_t)(end - start - bytes));
 }
@@ -140,9 +147,12 @@ static void bury(void *mapping, size_t bytes) {
         state->counters.live_bytes -= bytes;
         bury(mapping, (size_t)mapping_bytes);
         fake_unlock();
-        if (held) fake_object_to("a buffer of %lld bytes is deallocated while a residency set has it", (long long)bytes);
+        if (held)
+            fake_object_to("a buffer of %lld bytes is deallocated while a residency set has it",
+                           (long long)bytes);
         if (in_use) {
-            fake_object_to("a buffer of %lld bytes is deallocated while a command buffer that has its address runs",
+            fake_object_to("a buffer of %lld bytes is deallocated while a command buffer that has "
+                           "its address runs",
                            (long long)bytes);
         }
     }

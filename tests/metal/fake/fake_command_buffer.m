@@ -46,8 +46,10 @@ NSErrorDomain const MTLCommandBufferErrorDomain = @"MTLCommandBufferErrorDomain"
     fake_lock();
     bool open = status == MTLCommandBufferStatusNotEnqueued;
     fake_unlock();
-    if (!open) fake_object_to("%s: the command buffer is already committed", what);
-    else if (encoder) fake_object_to("%s: an encoder is open", what);
+    if (!open)
+        fake_object_to("%s: the command buffer is already committed", what);
+    else if (encoder)
+        fake_object_to("%s: an encoder is open", what);
     return open && !encoder;
 }
 
@@ -151,7 +153,9 @@ NSErrorDomain const MTLCommandBufferErrorDomain = @"MTLCommandBufferErrorDomain"
 
 - (void)failWith:(NSInteger)code text:(const char *)text {
     NSDictionary *info = @{NSLocalizedDescriptionKey : [NSString stringWithUTF8String:text]};
-    failure = [[FakeError alloc] initWithDomain:MTLCommandBufferErrorDomain code:code userInfo:info];
+    failure = [[FakeError alloc] initWithDomain:MTLCommandBufferErrorDomain
+                                           code:code
+                                       userInfo:info];
 }
 
 /* One that fails on purpose has run half of its dispatches. */

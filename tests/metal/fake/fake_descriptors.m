@@ -1,5 +1,6 @@
-/* The two classes that Metal's interface has beside its protocols. Their instances are of subclasses
- * here, since the declarations, which are Apple's, leave no room for instance variables. */
+/* The two classes that Metal's interface has beside its protocols. Their instances are of
+ * subclasses here, since the declarations, which are Apple's, leave no room for instance variables.
+ */
 #import "fake_object.h"
 
 @interface FakeCompileOptions : MTLCompileOptions {
@@ -22,7 +23,8 @@
 @dynamic mathMode, mathFloatingPointFunctions, languageVersion;
 
 + (instancetype)allocWithZone:(NSZone *)zone {
-    return self == [MTLCompileOptions class] ? [FakeCompileOptions allocWithZone:zone] : [super allocWithZone:zone];
+    return self == [MTLCompileOptions class] ? [FakeCompileOptions allocWithZone:zone]
+                                             : [super allocWithZone:zone];
 }
 
 - (id)copyWithZone:(NSZone *)zone {
@@ -40,8 +42,9 @@
 @dynamic label, initialCapacity;
 
 + (instancetype)allocWithZone:(NSZone *)zone {
-    return self == [MTLResidencySetDescriptor class] ? [FakeResidencySetDescriptor allocWithZone:zone]
-                                                     : [super allocWithZone:zone];
+    return self == [MTLResidencySetDescriptor class]
+               ? [FakeResidencySetDescriptor allocWithZone:zone]
+               : [super allocWithZone:zone];
 }
 
 - (id)copyWithZone:(NSZone *)zone {

@@ -24,7 +24,8 @@ id<MTLDevice> MTLCreateSystemDefaultDevice(void) {
     return options().absent ? nil : [[FakeDevice alloc] init];
 }
 
-const emulated_parameter *fake_parameter(const emulated_kernel *kernel, bool threadgroup, int index) {
+const emulated_parameter *fake_parameter(const emulated_kernel *kernel, bool threadgroup,
+                                         int index) {
     for (int i = 0; i < kernel->n_parameters; i++) {
         const emulated_parameter *p = &kernel->parameter[i];
         if (p->index == index && (p->space == EMULATED_THREADGROUP) == threadgroup) return p;
@@ -64,7 +65,8 @@ const emulated_parameter *fake_parameter(const emulated_kernel *kernel, bool thr
     if (family >= MTLGPUFamilyApple1 && family < MTLGPUFamilyMac2) {
         return family - MTLGPUFamilyApple1 < claimed.apple_family;
     }
-    return family == MTLGPUFamilyMac2 || (family >= MTLGPUFamilyCommon1 && family <= MTLGPUFamilyCommon3);
+    return family == MTLGPUFamilyMac2 ||
+           (family >= MTLGPUFamilyCommon1 && family <= MTLGPUFamilyCommon3);
 }
 
 - (BOOL)respondsToSelector:(SEL)selector {
@@ -87,8 +89,8 @@ const emulated_parameter *fake_parameter(const emulated_kernel *kernel, bool thr
         return nil;
     }
     if (length > most) {
-        fake_object_to("newBufferWithLength: %llu bytes, maxBufferLength is %llu", (unsigned long long)length,
-                       (unsigned long long)most);
+        fake_object_to("newBufferWithLength: %llu bytes, maxBufferLength is %llu",
+                       (unsigned long long)length, (unsigned long long)most);
         return nil;
     }
     if ((placement >> MTLResourceStorageModeShift & 15) != MTLStorageModeShared) {
@@ -103,7 +105,8 @@ const emulated_parameter *fake_parameter(const emulated_kernel *kernel, bool thr
     fake_metal_options now = options();
     bool safe = compile && compile.mathMode == MTLMathModeSafe &&
                 compile.mathFloatingPointFunctions == MTLMathFloatingPointFunctionsPrecise;
-    if (!safe && !now.compiler_is_strict) fake_object_to("newLibraryWithSource: maths is not safe and precise");
+    if (!safe && !now.compiler_is_strict)
+        fake_object_to("newLibraryWithSource: maths is not safe and precise");
     if (!compile || compile.languageVersion != MTLLanguageVersion3_1) {
         fake_object_to("newLibraryWithSource: the language is not Metal 3.1");
     }
@@ -111,10 +114,15 @@ const emulated_parameter *fake_parameter(const emulated_kernel *kernel, bool thr
         fake_object_to("newLibraryWithSource: not the text that the emulator was made from");
     }
     NSString *fault = nil;
-    if (now.compile_error) fault = [NSString stringWithUTF8String:now.compile_error];
-    else if (!safe && now.compiler_is_strict) fault = @"maths is not safe and precise";
+    if (now.compile_error)
+        fault = [NSString stringWithUTF8String:now.compile_error];
+    else if (!safe && now.compiler_is_strict)
+        fault = @"maths is not safe and precise";
     if (fault) {
-        [FakeError set:error domain:MTLLibraryErrorDomain code:MTLLibraryErrorCompileFailure text:fault];
+        [FakeError set:error
+                domain:MTLLibraryErrorDomain
+                  code:MTLLibraryErrorCompileFailure
+                  text:fault];
         return nil;
     }
     return [[FakeLibrary alloc] init];
@@ -141,7 +149,8 @@ const emulated_parameter *fake_parameter(const emulated_kernel *kernel, bool thr
                                                error:(NSError **)error {
     (void)error;
     if (!descriptor) fake_object_to("newResidencySetWithDescriptor: no descriptor");
-    if (!options().residency_sets) fake_object_to("newResidencySetWithDescriptor: macOS before 15 has no such method");
+    if (!options().residency_sets)
+        fake_object_to("newResidencySetWithDescriptor: macOS before 15 has no such method");
     return [[FakeResidencySet alloc] init];
 }
 

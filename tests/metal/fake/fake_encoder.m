@@ -1,5 +1,5 @@
-/* Bindings are kept as the dispatch that would be encoded next; a dispatch is checked as a whole and
- * copied into the command buffer. */
+/* Bindings are kept as the dispatch that would be encoded next; a dispatch is checked as a whole
+ * and copied into the command buffer. */
 #import "fake_encoder.h"
 
 #include <stdlib.h>
@@ -21,11 +21,16 @@ const uint8_t *fake_bound_start(const fake_binding *binding) {
 static bool object_to_binding(const emulated_kernel *kernel, const emulated_parameter *p,
                               const fake_binding *binding) {
     const char *fault = NULL;
-    if (!binding->buffer && !binding->bytes) fault = "is not bound";
-    else if (fake_bound_bytes(binding) < p->element_bytes) fault = "is bound to less than one element";
-    else if (binding->offset % p->alignment) fault = "has an offset that its type's alignment does not divide";
-    else if (binding->bytes && p->writable) fault = "is written by the kernel, but set with setBytes";
-    if (fault) fake_object_to("dispatch of %s: buffer %d (%s) %s", kernel->name, p->index, p->name, fault);
+    if (!binding->buffer && !binding->bytes)
+        fault = "is not bound";
+    else if (fake_bound_bytes(binding) < p->element_bytes)
+        fault = "is bound to less than one element";
+    else if (binding->offset % p->alignment)
+        fault = "has an offset that its type's alignment does not divide";
+    else if (binding->bytes && p->writable)
+        fault = "is written by the kernel, but set with setBytes";
+    if (fault)
+        fake_object_to("dispatch of %s: buffer %d (%s) %s", kernel->name, p->index, p->name, fault);
     return fault != NULL;
 }
 
@@ -65,7 +70,8 @@ static bool object_to_binding(const emulated_kernel *kernel, const emulated_para
 - (fake_binding *)bindingAt:(NSUInteger)index for:(const char *)what {
     if (![self isOpenFor:what]) return NULL;
     if (index >= EMULATED_ARGUMENTS) {
-        fake_object_to("%s: index %llu, the last one is %d", what, (unsigned long long)index, EMULATED_ARGUMENTS - 1);
+        fake_object_to("%s: index %llu, the last one is %d", what, (unsigned long long)index,
+                       EMULATED_ARGUMENTS - 1);
         return NULL;
     }
     next.binding[index] = (fake_binding){nil, 0, nil};
@@ -76,12 +82,14 @@ static bool object_to_binding(const emulated_kernel *kernel, const emulated_para
     fake_binding *binding = [self bindingAt:index for:"setBuffer"];
     if (!binding || !what) return;
     if (fake_is_zombie(what)) {
-        fake_object_to("setBuffer: the buffer at index %llu was deallocated", (unsigned long long)index);
+        fake_object_to("setBuffer: the buffer at index %llu was deallocated",
+                       (unsigned long long)index);
         return;
     }
     if (offset >= [what length]) {
-        fake_object_to("setBuffer: offset %llu at index %llu, the buffer has %llu bytes", (unsigned long long)offset,
-                       (unsigned long long)index, (unsigned long long)[what length]);
+        fake_object_to("setBuffer: offset %llu at index %llu, the buffer has %llu bytes",
+                       (unsigned long long)offset, (unsigned long long)index,
+                       (unsigned long long)[what length]);
         return;
     }
     *binding = (fake_binding){(FakeBuffer *)what, (int64_t)offset, nil};
@@ -93,8 +101,8 @@ static bool object_to_binding(const emulated_kernel *kernel, const emulated_para
     fake_binding *binding = [self bindingAt:index for:"setBytes"];
     if (!binding) return;
     if (length == 0 || length > MAX_BYTES) {
-        fake_object_to("setBytes: %llu bytes at index %llu, at least 1 and at most %d", (unsigned long long)length,
-                       (unsigned long long)index, MAX_BYTES);
+        fake_object_to("setBytes: %llu bytes at index %llu, at least 1 and at most %d",
+                       (unsigned long long)length, (unsigned long long)index, MAX_BYTES);
         return;
     }
     NSData *copy = [[NSData alloc] initWithBytes:bytes length:length];
@@ -110,8 +118,8 @@ static bool object_to_binding(const emulated_kernel *kernel, const emulated_para
         return;
     }
     if (length % THREADGROUP_UNIT) {
-        fake_object_to("setThreadgroupMemoryLength: %llu is not a multiple of %d", (unsigned long long)length,
-                       THREADGROUP_UNIT);
+        fake_object_to("setThreadgroupMemoryLength: %llu is not a multiple of %d",
+                       (unsigned long long)length, THREADGROUP_UNIT);
     }
     next.threadgroup_bytes[index] = (int64_t)length;
     fresh_threadgroup |= UINT32_C(1) << index;
@@ -140,7 +148,8 @@ static bool object_to_binding(const emulated_kernel *kernel, const emulated_para
         const emulated_parameter *p = fake_parameter(kernel, true, i);
         int64_t length = next.threadgroup_bytes[i];
         if (p && length < p->element_bytes) {
-            fake_object_to("dispatch of %s: threadgroup memory %d (%s) has no length", kernel->name, i, p->name);
+            fake_object_to("dispatch of %s: threadgroup memory %d (%s) has no length", kernel->name,
+                           i, p->name);
             faults++;
         }
         if (!p && fresh_threadgroup >> i & 1 && length > 0) {
@@ -154,8 +163,8 @@ static bool object_to_binding(const emulated_kernel *kernel, const emulated_para
     int64_t most = (int64_t)state->options.threadgroup_bytes;
     fake_unlock();
     if (total > most) {
-        fake_object_to("dispatch of %s: %lld bytes of threadgroup memory, at most %lld", kernel->name,
-                       (long long)total, (long long)most);
+        fake_object_to("dispatch of %s: %lld bytes of threadgroup memory, at most %lld",
+                       kernel->name, (long long)total, (long long)most);
         faults++;
     }
     fresh_threadgroup = 0;
@@ -169,14 +178,18 @@ static bool object_to_binding(const emulated_kernel *kernel, const emulated_para
     int faults = 0;
     for (int i = 0; i < 6; i++) {
         const char *of = i < 3 ? "groups" : "threads";
-        if (sizes[i] == 0) fake_object_to("dispatch of %s: no %s in dimension %d", name, of, i % 3);
-        else if (sizes[i] > UINT32_MAX) fake_object_to("dispatch of %s: too many %s", name, of);
-        else continue;
+        if (sizes[i] == 0)
+            fake_object_to("dispatch of %s: no %s in dimension %d", name, of, i % 3);
+        else if (sizes[i] > UINT32_MAX)
+            fake_object_to("dispatch of %s: too many %s", name, of);
+        else
+            continue;
         faults++;
     }
     NSUInteger most = next.pipeline->max_threads;
     if (faults == 0 && threads.width * threads.height * threads.depth > most) {
-        fake_object_to("dispatch of %s: more than %llu threads in a threadgroup", name, (unsigned long long)most);
+        fake_object_to("dispatch of %s: more than %llu threads in a threadgroup", name,
+                       (unsigned long long)most);
         faults++;
     }
     return faults;

@@ -1,6 +1,6 @@
-/* For a whole program that uses the fake Metal: PLUMB_FAKE_METAL says what differs from the defaults, as
- * NAME=VALUE,NAME=VALUE with the names of fake_metal_options, and what validation objected to is printed
- * when the program ends, which then fails. */
+/* For a whole program that uses the fake Metal: PLUMB_FAKE_METAL says what differs from the
+ * defaults, as NAME=VALUE,NAME=VALUE with the names of fake_metal_options, and what validation
+ * objected to is printed when the program ends, which then fails. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,9 +49,12 @@ static void set(fake_metal_options *options, const char *name, const char *value
         char *field = (char *)options + fields[i].offset;
         int64_t number = strtoll(value, NULL, 0);
         bool flag = number != 0;
-        if (fields[i].kind == NUMBER) memcpy(field, &number, sizeof number);
-        else if (fields[i].kind == FLAG) memcpy(field, &flag, sizeof flag);
-        else memcpy(field, &value, sizeof value);
+        if (fields[i].kind == NUMBER)
+            memcpy(field, &number, sizeof number);
+        else if (fields[i].kind == FLAG)
+            memcpy(field, &flag, sizeof flag);
+        else
+            memcpy(field, &value, sizeof value);
         return;
     }
     fprintf(stderr, "PLUMB_FAKE_METAL: there is no option %s\n", name);

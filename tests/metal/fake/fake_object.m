@@ -1,5 +1,6 @@
-/* Zombies: what is deallocated keeps its memory for a while but loses its class, so that a message to
- * it is noticed, named after the class it had, and answered with zero. The oldest are given back. */
+/* Zombies: what is deallocated keeps its memory for a while but loses its class, so that a message
+ * to it is noticed, named after the class it had, and answered with zero. The oldest are given
+ * back. */
 #import "fake_object.h"
 
 #include <objc/runtime.h>
@@ -47,7 +48,9 @@ static Class lived_as(id zombie) {
 
 @end
 
-bool fake_is_zombie(id object) { return object && object_getClass(object) == objc_getClass("FakeZombie"); }
+bool fake_is_zombie(id object) {
+    return object && object_getClass(object) == objc_getClass("FakeZombie");
+}
 
 static void bury(id object) {
     pthread_mutex_lock(&quarantine.lock);
@@ -67,7 +70,9 @@ static void count(int64_t objects, int64_t autoreleases) {
     fake_unlock();
 }
 
-void fake_born(void) { count(1, 0); }
+void fake_born(void) {
+    count(1, 0);
+}
 
 void fake_autoreleased(bool *already) {
     if (!*already) count(0, 1);
@@ -103,7 +108,10 @@ void fake_died(id object, bool autoreleased) {
 
 @implementation FakeError
 
-+ (void)set:(NSError **)error domain:(NSErrorDomain)domain code:(NSInteger)code text:(NSString *)text {
++ (void)set:(NSError **)error
+     domain:(NSErrorDomain)domain
+       code:(NSInteger)code
+       text:(NSString *)text {
     if (!error) return;
     NSDictionary *info = @{NSLocalizedDescriptionKey : text};
     *error = [[[FakeError alloc] initWithDomain:domain code:code userInfo:info] autorelease];

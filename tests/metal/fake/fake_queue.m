@@ -1,5 +1,5 @@
-/* The thread lives in a structure of its own: the last to release a queue may be the thread itself, when
- * it lets go of the last command buffer, and cannot join itself. */
+/* The thread lives in a structure of its own: the last to release a queue may be the thread itself,
+ * when it lets go of the last command buffer, and cannot join itself. */
 #import "fake_queue.h"
 
 #include <stdlib.h>
@@ -76,8 +76,10 @@ static void *work(void *argument) {
 
 - (void)append:(FakeCommandBuffer *)buffer {
     [buffer retain];
-    if (worker->first) worker->last->next = buffer;
-    else worker->first = buffer;
+    if (worker->first)
+        worker->last->next = buffer;
+    else
+        worker->first = buffer;
     worker->last = buffer;
 }
 
@@ -91,7 +93,9 @@ static void *work(void *argument) {
     }
     outstanding++;
     fake_unlock();
-    if (stuck) fake_object_to("commandBuffer: %d are made and none is committed, Metal would wait forever", FAKE_OUTSTANDING);
+    if (stuck)
+        fake_object_to("commandBuffer: %d are made and none is committed, Metal would wait forever",
+                       FAKE_OUTSTANDING);
     return [[[FakeCommandBuffer alloc] initWithQueue:self] autorelease];
 }
 
@@ -107,12 +111,14 @@ static void *work(void *argument) {
         attached[n_attached++].since = fake_clock_tick();
     }
     fake_unlock();
-    if (full) fake_object_to("addResidencySet: a queue has at most %d residency sets", FAKE_QUEUE_SETS);
+    if (full)
+        fake_object_to("addResidencySet: a queue has at most %d residency sets", FAKE_QUEUE_SETS);
 }
 
 - (bool)hasResident:(const FakeBuffer *)buffer at:(uint64_t)time {
     for (int i = 0; i < n_attached; i++) {
-        if (attached[i].since < time && fake_was_resident(buffer, attached[i].set, time)) return true;
+        if (attached[i].since < time && fake_was_resident(buffer, attached[i].set, time))
+            return true;
     }
     return false;
 }

@@ -27,7 +27,8 @@ static void commit_place(FakeBuffer *buffer, id set) {
     if (!place) return;
     if (place->leaving) {
         if (buffer->reached > 0) {
-            fake_object_to("a buffer leaves a residency set while a command buffer that has its address runs");
+            fake_object_to(
+                "a buffer leaves a residency set while a command buffer that has its address runs");
         }
         *place = (fake_membership){nil, 0, false};
     } else if (!place->since) {
@@ -45,11 +46,14 @@ static void commit_place(FakeBuffer *buffer, id set) {
     FakeBuffer *buffer = (FakeBuffer *)allocation;
     fake_lock();
     fake_membership *place = place_in(buffer, self);
-    if (place) place->leaving = false;
-    else place = place_in(buffer, nil);
+    if (place)
+        place->leaving = false;
+    else
+        place = place_in(buffer, nil);
     if (place) place->set = self;
     fake_unlock();
-    if (!place) fake_object_to("addAllocation: a buffer is in more than %d residency sets", FAKE_SETS);
+    if (!place)
+        fake_object_to("addAllocation: a buffer is in more than %d residency sets", FAKE_SETS);
 }
 
 - (void)removeAllocation:(id<MTLAllocation>)allocation {
@@ -59,8 +63,10 @@ static void commit_place(FakeBuffer *buffer, id set) {
     }
     fake_lock();
     fake_membership *place = place_in((FakeBuffer *)allocation, self);
-    if (place && place->since) place->leaving = true;
-    else if (place) *place = (fake_membership){nil, 0, false};
+    if (place && place->since)
+        place->leaving = true;
+    else if (place)
+        *place = (fake_membership){nil, 0, false};
     fake_unlock();
     if (!place) fake_object_to("removeAllocation: the residency set does not have this buffer");
 }

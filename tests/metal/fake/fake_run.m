@@ -11,7 +11,8 @@ enum { PAGE = 4096 };
 
 /* A page and a guard page for each index. */
 static uint8_t *map_constants(void) {
-    uint8_t *pages = mmap(NULL, (size_t)2 * PAGE * EMULATED_ARGUMENTS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *pages = mmap(NULL, (size_t)2 * PAGE * EMULATED_ARGUMENTS, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) abort();
     for (int i = 0; i < EMULATED_ARGUMENTS; i++) {
         if (mprotect(pages + (size_t)2 * PAGE * (size_t)i, PAGE, PROT_READ | PROT_WRITE)) abort();
@@ -31,7 +32,8 @@ static void bind_buffers(const fake_dispatch *dispatch, uint8_t *constants, emul
         const uint8_t *start = fake_bound_start(binding);
         if (binding->bytes) {
             uint8_t *end = constants + (size_t)2 * PAGE * (size_t)p->index + PAGE;
-            start = memcpy(end - (bytes + p->alignment - 1) / p->alignment * p->alignment, start, (size_t)bytes);
+            start = memcpy(end - (bytes + p->alignment - 1) / p->alignment * p->alignment, start,
+                           (size_t)bytes);
         }
         to->buffer[p->index] = (void *)(uintptr_t)start;
         to->buffer_bytes[p->index] = bytes;
@@ -48,7 +50,8 @@ static void spoil(const emulated_dispatch *dispatch) {
     if (last > 0) *(uint8_t *)dispatch->buffer[last] ^= 1;
 }
 
-bool fake_run(FakeCommandBuffer *buffer, const fake_dispatch *dispatch, char fault[EMULATED_FAULT_BYTES]) {
+bool fake_run(FakeCommandBuffer *buffer, const fake_dispatch *dispatch,
+              char fault[EMULATED_FAULT_BYTES]) {
     const emulated_kernel *kernel = dispatch->pipeline->kernel;
     emulated_dispatch run = {.kernel = kernel, .seed = fake_random()};
     memcpy(run.groups, dispatch->groups, sizeof run.groups);

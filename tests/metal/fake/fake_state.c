@@ -1,5 +1,6 @@
 /* The state of the fake. It is initialised once and never ends: Metal's default device is one per
- * process, and so is this. Errors have a lock of their own, so that they can be recorded anywhere. */
+ * process, and so is this. Errors have a lock of their own, so that they can be recorded anywhere.
+ */
 #include "fake_state.h"
 
 #include <stdarg.h>
@@ -51,7 +52,9 @@ fake_state *fake_lock(void) {
     return &state;
 }
 
-void fake_unlock(void) { pthread_mutex_unlock(&state.lock); }
+void fake_unlock(void) {
+    pthread_mutex_unlock(&state.lock);
+}
 
 int64_t fake_clock_ns(void) {
     struct timespec now;
@@ -60,13 +63,16 @@ int64_t fake_clock_ns(void) {
 }
 
 bool fake_wait(int64_t deadline_ns) {
-    struct timespec until = {.tv_sec = deadline_ns / 1000000000, .tv_nsec = deadline_ns % 1000000000};
+    struct timespec until = {.tv_sec = deadline_ns / 1000000000,
+                             .tv_nsec = deadline_ns % 1000000000};
     if (fake_clock_ns() >= deadline_ns) return false;
     pthread_cond_timedwait(&state.changed, &state.lock, &until);
     return true;
 }
 
-void fake_changed(void) { pthread_cond_broadcast(&state.changed); }
+void fake_changed(void) {
+    pthread_cond_broadcast(&state.changed);
+}
 
 /* SplitMix64: any seed will do, and every run with the same calls gives the same numbers. */
 static uint64_t next_random(void) {
@@ -76,7 +82,9 @@ static uint64_t next_random(void) {
     return z ^ (z >> 31);
 }
 
-uint64_t fake_clock_tick(void) { return ++state.clock; }
+uint64_t fake_clock_tick(void) {
+    return ++state.clock;
+}
 
 uint64_t fake_random(void) {
     fake_lock();
@@ -146,7 +154,9 @@ int fake_metal_errors(void) {
     return count;
 }
 
-const char *fake_metal_error(int i) { return i < fake_metal_errors() ? errors.text[i] : NULL; }
+const char *fake_metal_error(int i) {
+    return i < fake_metal_errors() ? errors.text[i] : NULL;
+}
 
 bool fake_metal_said(const char *text) {
     for (int i = 0; i < fake_metal_errors(); i++) {
@@ -155,9 +165,13 @@ bool fake_metal_said(const char *text) {
     return false;
 }
 
-/* For LeakSanitizer: what GNUstep Base and its runtime keep when they start. Objects of the fake are
- * counted instead. */
+/* For LeakSanitizer: what GNUstep Base and its runtime keep when they start. Objects of the fake
+ * are counted instead. */
 const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libobjc.so\nleak:libgnustep-base.so\n"; }
+const char *__lsan_default_suppressions(void) {
+    return "leak:libobjc.so\nleak:libgnustep-base.so\n";
+}
 const char *__lsan_default_options(void);
-const char *__lsan_default_options(void) { return "print_suppressions=0"; }
+const char *__lsan_default_options(void) {
+    return "print_suppressions=0";
+}

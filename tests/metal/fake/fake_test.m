@@ -1,5 +1,5 @@
-/* The fake behaves as Metal is documented to: asynchronously and in order, with the ownership that names
- * tell, with the errors that were asked for; and it counts right. */
+/* The fake behaves as Metal is documented to: asynchronously and in order, with the ownership that
+ * names tell, with the errors that were asked for; and it counts right. */
 #import "fake_bench.h"
 
 #include "emulator.h"
@@ -12,8 +12,8 @@ typedef id<MTLComputeCommandEncoder> command_encoder;
 static void close_clean(fake_bench *b) {
     fake_bench_close(b);
     fake_metal_counters now = fake_metal_count();
-    T_CHECK(now.live_objects == 0 && now.live_buffers == 0 && now.live_bytes == 0, "%lld objects, %lld bytes",
-            (long long)now.live_objects, (long long)now.live_bytes);
+    T_CHECK(now.live_objects == 0 && now.live_buffers == 0 && now.live_bytes == 0,
+            "%lld objects, %lld bytes", (long long)now.live_objects, (long long)now.live_bytes);
     CHECK(now.live_command_buffers == 0 && now.autoreleased == 0);
     T_CHECK(fake_metal_errors() == 0, "%s", fake_metal_error(0));
 }
@@ -50,7 +50,8 @@ static void test_asynchronous(void) {
     close_clean(&b);
 }
 
-/* Whatever the delays, an event says that the work before it is done, and later work comes later. */
+/* Whatever the delays, an event says that the work before it is done, and later work comes later.
+ */
 static void test_order(void) {
     for (uint64_t seed = 1; seed <= 5; seed++) {
         fake_metal_options options = fake_metal_defaults();
@@ -90,7 +91,8 @@ static void test_pools(void) {
     @autoreleasepool {
         for (int i = 0; i < 8; i++) fake_bench_add(&b, 1, 0);
         fake_metal_settle();
-        T_CHECK(fake_metal_count().autoreleased == 16, "%lld", (long long)fake_metal_count().autoreleased);
+        T_CHECK(fake_metal_count().autoreleased == 16, "%lld",
+                (long long)fake_metal_count().autoreleased);
         CHECK(fake_metal_count().live_command_buffers == 8);
     }
     CHECK(fake_metal_count().autoreleased == 0 && fake_metal_count().live_objects == objects);
@@ -105,7 +107,8 @@ static void test_pools(void) {
     close_clean(&b);
 }
 
-/* A buffer lives as long as the command buffer that uses it runs, and as the encoder it was bound to. */
+/* A buffer lives as long as the command buffer that uses it runs, and as the encoder it was bound
+ * to. */
 static void check_used_buffer(const fake_bench *b, bool keeps_encoder) {
     command_buffer buffer;
     command_encoder encoder;
@@ -144,7 +147,8 @@ static void test_outstanding(void) {
         @autoreleasepool {
             fake_bench_add(&b, 1, 0);
         }
-        T_CHECK(fake_metal_count().live_command_buffers <= 65, "64 outstanding, and one that has just ended");
+        T_CHECK(fake_metal_count().live_command_buffers <= 65,
+                "64 outstanding, and one that has just ended");
     }
     close_clean(&b);
 }
@@ -215,7 +219,8 @@ static void check_failure(int64_t code, bool signals) {
         CHECK([first status] == MTLCommandBufferStatusCompleted);
         CHECK([failing status] == MTLCommandBufferStatusError && [[failing error] code] == code);
         CHECK([[[failing error] domain] isEqualToString:MTLCommandBufferErrorDomain]);
-        T_CHECK(fake_bench_result(&b, 0) == 3, "half of the dispatches ran, not %u", fake_bench_result(&b, 0));
+        T_CHECK(fake_bench_result(&b, 0) == 3, "half of the dispatches ran, not %u",
+                fake_bench_result(&b, 0));
         CHECK([b.event signaledValue] == (signals ? 2 : 1));
         command_buffer next = fake_bench_add(&b, 9, 3);
         [next waitUntilCompleted];
@@ -248,7 +253,8 @@ static void test_fault(void) {
         CHECK([failing status] == MTLCommandBufferStatusError);
         CHECK([[failing error] code] == MTLCommandBufferErrorPageFault);
         CHECK(fake_bench_result(&b, 0) != 7 && [b.event signaledValue] == 0);
-        T_CHECK(fake_metal_errors() == 1 && fake_metal_said("reverse: "), "%s", fake_metal_error(0));
+        T_CHECK(fake_metal_errors() == 1 && fake_metal_said("reverse: "), "%s",
+                fake_metal_error(0));
     }
     fake_bench_close(&b);
 }
@@ -285,7 +291,8 @@ static void test_compiler(void) {
         fast.mathMode = MTLMathModeFast;
         NSError *error = compile(&b, fast);
         CHECK([error code] == MTLLibraryErrorCompileFailure);
-        CHECK([[error domain] isEqualToString:MTLLibraryErrorDomain] && fake_metal_count().autoreleased == 3);
+        CHECK([[error domain] isEqualToString:MTLLibraryErrorDomain] &&
+              fake_metal_count().autoreleased == 3);
 
         CHECK(![b.library newFunctionWithName:@"reverse"]);
         id<MTLFunction> function = [b.library newFunctionWithName:@"add"];
@@ -295,7 +302,8 @@ static void test_compiler(void) {
 
         options.compile_error = "line 1: no";
         fake_metal_configure(&options);
-        CHECK([[compile(&b, fake_bench_options()) localizedDescription] isEqualToString:@"line 1: no"]);
+        CHECK([[compile(&b, fake_bench_options()) localizedDescription]
+            isEqualToString:@"line 1: no"]);
     }
     close_clean(&b);
 }
@@ -314,20 +322,25 @@ static void test_device(void) {
     SEL residency = @selector(newResidencySetWithDescriptor:error:);
     @autoreleasepool {
         CHECK([[device name] isEqualToString:@"Apple M2 Max (fake)"]);
-        CHECK(![device supportsFamily:MTLGPUFamilyMetal3] && [device supportsFamily:MTLGPUFamilyApple6]);
-        CHECK(![device supportsFamily:MTLGPUFamilyApple7] && [device supportsFamily:MTLGPUFamilyCommon3]);
+        CHECK(![device supportsFamily:MTLGPUFamilyMetal3] &&
+              [device supportsFamily:MTLGPUFamilyApple6]);
+        CHECK(![device supportsFamily:MTLGPUFamilyApple7] &&
+              [device supportsFamily:MTLGPUFamilyCommon3]);
         CHECK(![device hasUnifiedMemory] && [device recommendedMaxWorkingSetSize] == 1 << 20);
-        CHECK([device maxThreadgroupMemoryLength] == 32768 && ![(id)device respondsToSelector:residency]);
+        CHECK([device maxThreadgroupMemoryLength] == 32768 &&
+              ![(id)device respondsToSelector:residency]);
         CHECK([(id)device respondsToSelector:@selector(newCommandQueue)]);
         options = fake_metal_defaults();
         fake_metal_configure(&options);
-        CHECK([(id)device respondsToSelector:residency] && [device supportsFamily:MTLGPUFamilyMetal3]);
+        CHECK([(id)device respondsToSelector:residency] &&
+              [device supportsFamily:MTLGPUFamilyMetal3]);
     }
     [device release];
     CHECK(fake_metal_count().live_objects == 0);
 }
 
-T_MAIN({"asynchronous", test_asynchronous}, {"order", test_order}, {"delays", test_delays}, {"pools", test_pools},
-       {"used_buffers", test_used_buffers}, {"outstanding", test_outstanding}, {"buffers", test_buffers},
-       {"counters", test_counters}, {"failures", test_failures}, {"fault", test_fault},
-       {"wrong_kernel", test_wrong_kernel}, {"compiler", test_compiler}, {"device", test_device})
+T_MAIN({"asynchronous", test_asynchronous}, {"order", test_order}, {"delays", test_delays},
+       {"pools", test_pools}, {"used_buffers", test_used_buffers},
+       {"outstanding", test_outstanding}, {"buffers", test_buffers}, {"counters", test_counters},
+       {"failures", test_failures}, {"fault", test_fault}, {"wrong_kernel", test_wrong_kernel},
+       {"compiler", test_compiler}, {"device", test_device})

@@ -23,7 +23,9 @@ static void unbind(const fake_bench *b, command_encoder e) {
     [e setBuffer:nil offset:0 atIndex:3];
     fake_bench_dispatch(e);
 }
-static void bind_past_end(const fake_bench *b, command_encoder e) { [e setBuffer:b->from offset:256 atIndex:2]; }
+static void bind_past_end(const fake_bench *b, command_encoder e) {
+    [e setBuffer:b->from offset:256 atIndex:2];
+}
 static void bind_askew(const fake_bench *b, command_encoder e) {
     [e setBuffer:b->from offset:2 atIndex:2];
     fake_bench_dispatch(e);
@@ -37,7 +39,9 @@ static void bind_too_little(const fake_bench *b, command_encoder e) {
     [e setBuffer:b->from offset:254 atIndex:2];
     fake_bench_dispatch(e);
 }
-static void bind_high_index(const fake_bench *b, command_encoder e) { [e setBuffer:b->from offset:0 atIndex:31]; }
+static void bind_high_index(const fake_bench *b, command_encoder e) {
+    [e setBuffer:b->from offset:0 atIndex:31];
+}
 static void bind_dead(const fake_bench *b, command_encoder e) {
     id<MTLBuffer> dead = fake_bench_buffer(b, 16);
     [dead release];
@@ -150,9 +154,15 @@ static void signal_open(const fake_bench *b) {
     [buffer encodeSignalEvent:b->event value:1];
     [encoder endEncoding];
 }
-static void commit_twice(const fake_bench *b) { [fake_bench_add(b, 1, 0) commit]; }
-static void encode_committed(const fake_bench *b) { [fake_bench_add(b, 1, 0) computeCommandEncoder]; }
-static void wait_uncommitted(const fake_bench *b) { [[b->queue commandBuffer] waitUntilCompleted]; }
+static void commit_twice(const fake_bench *b) {
+    [fake_bench_add(b, 1, 0) commit];
+}
+static void encode_committed(const fake_bench *b) {
+    [fake_bench_add(b, 1, 0) computeCommandEncoder];
+}
+static void wait_uncommitted(const fake_bench *b) {
+    [[b->queue commandBuffer] waitUntilCompleted];
+}
 static void signal_back(const fake_bench *b) {
     fake_bench_add(b, 1, 2);
     fake_bench_add(b, 1, 1);
@@ -171,13 +181,16 @@ static void run_beyond(const fake_bench *b, NSUInteger index) {
     fake_bench_bind(b, encoder, "add", 1);
     [encoder setBytes:arguments length:sizeof arguments atIndex:1];
     [encoder setBuffer:large offset:0 atIndex:index];
-    [encoder dispatchThreadgroups:MTLSizeMake(2, 1, 1) threadsPerThreadgroup:MTLSizeMake(BENCH_COUNT, 1, 1)];
+    [encoder dispatchThreadgroups:MTLSizeMake(2, 1, 1)
+            threadsPerThreadgroup:MTLSizeMake(BENCH_COUNT, 1, 1)];
     [encoder endEncoding];
     [buffer commit];
     [buffer waitUntilCompleted];
     [large release];
 }
-static void write_beyond(const fake_bench *b) { run_beyond(b, 2); }
+static void write_beyond(const fake_bench *b) {
+    run_beyond(b, 2);
+}
 
 /* ---- Life ---- */
 
@@ -204,28 +217,41 @@ static void release_resident(const fake_bench *b) {
     [b->set commit];
     [buffer release];
 }
-static void remove_absent(const fake_bench *b) { [b->set removeAllocation:b->from]; }
-static void end_residency(const fake_bench *b) { [b->set endResidency]; }
+static void remove_absent(const fake_bench *b) {
+    [b->set removeAllocation:b->from];
+}
+static void end_residency(const fake_bench *b) {
+    [b->set endResidency];
+}
 static void write_past_contents(const fake_bench *b) {
-    id<MTLBuffer> buffer = fake_bench_buffer(b, 40); /* so 8 bytes at least lie before the guard page */
+    id<MTLBuffer> buffer =
+        fake_bench_buffer(b, 40); /* so 8 bytes at least lie before the guard page */
     ((char *)[buffer contents])[40] = 1;
     [buffer release];
 }
 
 /* ---- Making things ---- */
 
-static void make_empty_buffer(const fake_bench *b) { CHECK(!fake_bench_buffer(b, 0)); }
-static void make_huge_buffer(const fake_bench *b) { CHECK(!fake_bench_buffer(b, [b->device maxBufferLength] + 1)); }
+static void make_empty_buffer(const fake_bench *b) {
+    CHECK(!fake_bench_buffer(b, 0));
+}
+static void make_huge_buffer(const fake_bench *b) {
+    CHECK(!fake_bench_buffer(b, [b->device maxBufferLength] + 1));
+}
 static void make_private_buffer(const fake_bench *b) {
     [[b->device newBufferWithLength:16 options:MTLResourceStorageModePrivate] release];
 }
-static void find_nothing(const fake_bench *b) { CHECK(![b->library newFunctionWithName:@"nothing"]); }
+static void find_nothing(const fake_bench *b) {
+    CHECK(![b->library newFunctionWithName:@"nothing"]);
+}
 static void compile(const fake_bench *b, NSString *text, MTLCompileOptions *options) {
     id<MTLLibrary> library = [b->device newLibraryWithSource:text options:options error:NULL];
     CHECK(library != nil);
     [library release];
 }
-static void compile_other_text(const fake_bench *b) { compile(b, @"kernel void add() {}", fake_bench_options()); }
+static void compile_other_text(const fake_bench *b) {
+    compile(b, @"kernel void add() {}", fake_bench_options());
+}
 static void compile_fast(const fake_bench *b) {
     MTLCompileOptions *options = fake_bench_options();
     options.mathMode = MTLMathModeFast;
@@ -255,8 +281,10 @@ static void check_rule(const rule *r, uint64_t seed) {
     fake_bench b = fake_bench_open(&options);
     T_CHECK(fake_metal_errors() == 0, "%s: %s", r->said, fake_metal_error(0));
     @autoreleasepool {
-        if (r->encode) with_encoder(&b, r->encode);
-        else r->act(&b);
+        if (r->encode)
+            with_encoder(&b, r->encode);
+        else
+            r->act(&b);
         fake_metal_settle();
     }
     fake_bench_close(&b);
@@ -323,7 +351,8 @@ static void test_rules(void) {
     }
 }
 
-/* A read past the end faults where the buffer ends at its page: with some seeds, and none goes on. */
+/* A read past the end faults where the buffer ends at its page: with some seeds, and none goes on.
+ */
 static void test_reads_past_end(void) {
     int faults = 0;
     for (uint64_t seed = 1; seed <= 16; seed++) {
