@@ -12,6 +12,7 @@ typedef struct fake_worker fake_worker;
 
 @interface FakeQueue : FakeObject <MTLCommandQueue> {
   @public
+    uint8_t *constants;  /* of the dispatch that runs (fake_run.h) */
     int64_t outstanding; /* command buffers that have not completed; under the lock */
   @private
     FakeDevice *device;  /* retained */

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#import "fake_run.h"
+
 struct fake_worker {
     pthread_t thread;
     FakeCommandBuffer *first, *last; /* retained; under the lock */
@@ -43,7 +45,8 @@ static void *work(void *argument) {
     self = [super init];
     if (!self) return nil;
     device = [of retain];
-    worker = calloc(1, sizeof *worker);
+    constants = fake_map_constants();
+    worker = constants ? calloc(1, sizeof *worker) : NULL;
     if (worker && pthread_create(&worker->thread, NULL, work, worker)) {
         free(worker);
         worker = NULL;
@@ -70,6 +73,7 @@ static void *work(void *argument) {
         }
     }
     for (int i = 0; i < n_attached; i++) [attached[i].set release];
+    fake_unmap_constants(constants);
     [device release];
     [super dealloc];
 }

@@ -5,6 +5,11 @@
 
 #import "fake_command_buffer.h"
 
+/* A queue's place for the constants of the dispatch that runs: a page and a guard page for each index;
+ * NULL without memory. */
+uint8_t *fake_map_constants(void);
+void fake_unmap_constants(uint8_t *constants);
+
 /* On the queue's thread. False: `fault` says what went wrong, and validation has been told. */
 bool fake_run(FakeCommandBuffer *buffer, const fake_dispatch *dispatch,
               char fault[EMULATED_FAULT_BYTES]);

@@ -2,22 +2,30 @@
  * touched, as buffers have one (fake_buffer.m). */
 #import "fake_run.h"
 
+#import "fake_queue.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 enum { PAGE = 4096 };
 
-/* A page and a guard page for each index. */
-static uint8_t *map_constants(void) {
-    uint8_t *pages = mmap(NULL, (size_t)2 * PAGE * EMULATED_ARGUMENTS, PROT_NONE,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) abort();
-    for (int i = 0; i < EMULATED_ARGUMENTS; i++) {
-        if (mprotect(pages + (size_t)2 * PAGE * (size_t)i, PAGE, PROT_READ | PROT_WRITE)) abort();
+static const size_t CONSTANTS_BYTES = (size_t)2 * PAGE * EMULATED_ARGUMENTS;
+
+uint8_t *fake_map_constants(void) {
+    uint8_t *pages = mmap(NULL, CONSTANTS_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return NULL;
+    bool ok = true;
+    for (size_t i = 0; i < EMULATED_ARGUMENTS; i++) {
+        ok &= !mprotect(pages + i * 2 * PAGE, PAGE, PROT_READ | PROT_WRITE);
     }
-    return pages;
+    if (ok) return pages;
+    munmap(pages, CONSTANTS_BYTES);
+    return NULL;
+}
+
+void fake_unmap_constants(uint8_t *constants) {
+    if (constants) munmap(constants, CONSTANTS_BYTES);
 }
 
 static void bind_buffers(const fake_dispatch *dispatch, uint8_t *constants, emulated_dispatch *to) {
@@ -58,10 +66,8 @@ bool fake_run(FakeCommandBuffer *buffer, const fake_dispatch *dispatch,
     memcpy(run.threads, dispatch->threads, sizeof run.threads);
     bool ok = fake_check_addresses(buffer, dispatch, fault);
     if (ok) {
-        uint8_t *constants = map_constants();
-        bind_buffers(dispatch, constants, &run);
+        bind_buffers(dispatch, buffer->queue->constants, &run);
         ok = emulated_run(&run, fault);
-        munmap(constants, (size_t)2 * PAGE * EMULATED_ARGUMENTS);
     }
     if (!ok) {
         fake_object_to("%s: %s", kernel->name, fault);
