@@ -27,7 +27,8 @@ typedef struct plumb_expert {
 } plumb_expert;
 
 /* Rows that go through one expert.  A slot is row * slots_per_row + place; outputs are added in
- * ascending place, whatever order they are made in. */
+ * ascending place, whatever order they are made in.  The slots of a call's groups are parts of one list,
+ * as their outputs are: slots - first is the same for all. */
 typedef struct plumb_expert_group {
     plumb_expert expert;
     const int32_t *slots; /* [count] */

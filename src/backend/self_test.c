@@ -26,6 +26,7 @@ static plumb_status run(plumb_trial *t, plumb_backend *b, const plumb_trial_case
     b->ops->end(b);
     b->ops->wait(b);
     plumb_status status = b->ops->check(b);
+    if (t->failure != PLUMB_OK) status = t->failure;
     if (t->used > PLUMB_TRIAL_BYTES) return plumb__fail_memory(err, c->operation, (size_t)t->used);
     if (status == PLUMB_OK) return PLUMB_OK;
     bool wrong = status == PLUMB_ERROR_VALUE;

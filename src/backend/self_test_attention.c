@@ -97,65 +97,80 @@ static void index_weights(plumb_trial *t) {
     plumb__trial_result_is(t, weight, COUNT, sizeof *weight);
 }
 
-/* Few different numbers, so that many keys score the same. */
-static const uint8_t *packed_index_rows(plumb_trial *t, int64_t rows) {
+/* What the keys of a search are like. */
+typedef enum likeness {
+    PLAIN,
+    OF_FEW_VALUES, /* so that many score the same */
+    ALL_THE_SAME   /* and score below zero: the first ones win, unless a score is wrong in any bit */
+} likeness;
+
+static const uint8_t *packed_index_rows(plumb_trial *t, int64_t rows, likeness like) {
     static const float values[] = {0.0f, 1.0f, -1.0f, 0.5f};
-    plumb_act *x = plumb__trial_memory(t, rows * INDEX_DIM, sizeof *x);
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t i = 0; i < INDEX_DIM; i++)
-            x[r * INDEX_DIM + i] = plumb__store(values[plumb__trial_random(t) % 4]);
-        for (int64_t i = 4; i < INDEX_DIM && r % 2; i++) x[r * INDEX_DIM + i] = plumb__store(0.0f);
+    plumb_act *x = plumb__trial_acts(t, rows * INDEX_DIM, -3, 0);
+    for (int64_t i = 0; i < rows * INDEX_DIM; i++) {
+        if (like == OF_FEW_VALUES) x[i] = plumb__store(values[plumb__trial_random(t) % 4]);
+        if (like == ALL_THE_SAME) x[i] = plumb__store(1.0f);
     }
     uint8_t *packed = plumb__trial_memory(t, rows * plumb__index_row_bytes(INDEX_DIM), 1);
     t->b->ops->pack_index(t->b, x, rows, INDEX_DIM, packed);
     return packed;
 }
 
-/* args without its outputs -> results: what is selected, and the pool when one is built. */
-static void search(plumb_trial *t, plumb_index_args *args, int64_t rows) {
-    args->selected = plumb__trial_memory(t, rows * TOP_K, sizeof *args->selected);
-    args->selected_count = plumb__trial_memory(t, rows, sizeof *args->selected_count);
-    t->b->ops->index_select(t->b, args, rows);
-    plumb__trial_result_is(t, args->selected, rows * TOP_K, sizeof *args->selected);
-    plumb__trial_result_is(t, args->selected_count, rows, sizeof *args->selected_count);
-}
-
-static plumb_index_args index_args(plumb_trial *t, int64_t rows, int64_t position, int64_t ratio) {
+static plumb_index_args index_args(plumb_trial *t, int64_t rows, int64_t position, int64_t ratio,
+                                   likeness like) {
     float *weight = plumb__trial_floats(t, rows * INDEX_HEADS, -3, 0);
-    for (int64_t i = 0; i < rows * INDEX_HEADS; i++)
+    for (int64_t i = 0; i < rows * INDEX_HEADS; i++) {
         weight[i] = plumb__bf16_decode(plumb__bf16_encode(weight[i]));
-    return (plumb_index_args){.query = packed_index_rows(t, rows * INDEX_HEADS), .weight = weight,
-                              .keys = packed_index_rows(t, (position + rows) / ratio),
+        if (like == ALL_THE_SAME) weight[i] = -1.0f;
+    }
+    return (plumb_index_args){.query = packed_index_rows(t, rows * INDEX_HEADS, like),
+                              .weight = weight,
+                              .keys = packed_index_rows(t, (position + rows) / ratio, like),
                               .heads = INDEX_HEADS, .dim = INDEX_DIM, .position = position,
                               .ratio = ratio, .top_k = TOP_K};
 }
 
-/* All keys: some rows have fewer than are wanted, the first ones of two layers none at all. */
-static void index_select(plumb_trial *t) {
-    plumb_index_args args = index_args(t, 3, 200, 2);
-    search(t, &args, 3);
-    args = index_args(t, 5, 0, 4);
-    search(t, &args, 5);
+/* args without its outputs -> results. */
+static void search(plumb_trial *t, plumb_index_args args, int64_t rows) {
+    args.selected = plumb__trial_memory(t, rows * TOP_K, sizeof *args.selected);
+    args.selected_count = plumb__trial_memory(t, rows, sizeof *args.selected_count);
+    t->b->ops->index_select(t->b, &args, rows);
+    plumb__trial_result_is(t, args.selected, rows * TOP_K, sizeof *args.selected);
+    plumb__trial_result_is(t, args.selected_count, rows, sizeof *args.selected_count);
 }
 
-/* A layer that builds the candidate pool, and one that is restricted to it. */
-static void index_pool(plumb_trial *t) {
+/* All keys; of a beginning, which has fewer keys than are wanted, or none at all. */
+static void index_select(plumb_trial *t) {
+    search(t, index_args(t, 3, 200, 2, PLAIN), 3);
+    search(t, index_args(t, 5, 0, 4, OF_FEW_VALUES), 5);
+    search(t, index_args(t, 2, 99, 2, ALL_THE_SAME), 2);
+}
+
+/* A layer that builds the candidate pool -> results: the pool. */
+static plumb_index_args pool(plumb_trial *t, likeness like) {
     enum { ROWS = 3, POSITION = 149 };
-    plumb_index_args args = index_args(t, ROWS, POSITION, 2);
+    plumb_index_args args = index_args(t, ROWS, POSITION, 2, like);
     args.build_pool = true;
     args.pool_blocks = POOL;
     args.block_size = BLOCK;
     args.pool = plumb__trial_memory(t, ROWS * POOL, sizeof *args.pool);
     args.pool_count = plumb__trial_memory(t, ROWS, sizeof *args.pool_count);
-    plumb__trial_result_is(t, args.pool, ROWS * POOL, sizeof *args.pool);
-    plumb__trial_result_is(t, args.pool_count, ROWS, sizeof *args.pool_count);
     args.selected = plumb__trial_memory(t, ROWS * TOP_K, sizeof *args.selected);
     args.selected_count = plumb__trial_memory(t, ROWS, sizeof *args.selected_count);
     t->b->ops->index_select(t->b, &args, ROWS);
+    plumb__trial_result_is(t, args.pool, ROWS * POOL, sizeof *args.pool);
+    plumb__trial_result_is(t, args.pool_count, ROWS, sizeof *args.pool_count);
     args.build_pool = false;
     args.use_pool = true;
-    args.query = packed_index_rows(t, ROWS * INDEX_HEADS);
-    search(t, &args, ROWS);
+    return args;
+}
+
+/* Pools, and a layer that is restricted to one. */
+static void index_pool(plumb_trial *t) {
+    (void)pool(t, ALL_THE_SAME);
+    plumb_index_args args = pool(t, OF_FEW_VALUES);
+    args.query = packed_index_rows(t, 3 * INDEX_HEADS, OF_FEW_VALUES);
+    search(t, args, 3);
 }
 
 const plumb_trial_case plumb__trial_attention_cases[] = {

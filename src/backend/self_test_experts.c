@@ -2,6 +2,7 @@
 #include "backend/self_test_trial.h"
 
 enum { EXPERTS = 5, K = 2, SLOTS = K + 1, HIDDEN = 128, INTER = 192, ROWS = 5, LAYER = 7 };
+static const float LIMIT = 8.0f;
 
 /* A layer: routed experts in FP4, then the shared one in FP8; what its rows chose. */
 typedef struct mixture {
@@ -61,9 +62,9 @@ static void experts(plumb_trial *t) {
     mixture m = make_mixture(t);
     plumb_expert_group groups[EXPERTS + 1];
     int64_t n = group(&m, groups), first = n / 2;
-    t->b->ops->experts(t->b, m.x, groups + first, n - first, m.slot_weights, SLOTS, 0.75f,
+    t->b->ops->experts(t->b, m.x, groups + first, n - first, m.slot_weights, SLOTS, LIMIT,
                        m.outputs);
-    t->b->ops->experts(t->b, m.x, groups, first, m.slot_weights, SLOTS, 0.75f, m.outputs);
+    t->b->ops->experts(t->b, m.x, groups, first, m.slot_weights, SLOTS, LIMIT, m.outputs);
     plumb__trial_result_is(t, m.outputs, ROWS * SLOTS * HIDDEN, sizeof *m.outputs);
 }
 
@@ -95,7 +96,7 @@ static plumb_expert_addresses addresses(plumb_backend *b, const plumb_expert *e)
 static void experts_found(plumb_trial *t, mixture *m) {
     plumb_expert_group groups[EXPERTS + 1];
     int64_t n = group(m, groups);
-    t->b->ops->experts(t->b, m->x, groups, n, m->slot_weights, SLOTS, 0.75f, m->outputs);
+    t->b->ops->experts(t->b, m->x, groups, n, m->slot_weights, SLOTS, LIMIT, m->outputs);
     t->b->ops->experts_sum(t->b, m->outputs, m->where, ROWS, SLOTS, HIDDEN, m->out);
 }
 
@@ -108,6 +109,7 @@ static void experts_held(plumb_trial *t) {
     int32_t *layers = plumb__trial_memory(t, 3, sizeof *layers);
     plumb_act *late = plumb__trial_memory(t, ROWS * HIDDEN, sizeof *late);
     plumb__trial_result_is(t, m.out, ROWS * HIDDEN, sizeof *m.out);
+    plumb__trial_result_is(t, m.slot_weights, ROWS * SLOTS, sizeof *m.slot_weights);
     plumb__trial_result_is(t, layers, 3, sizeof *layers);
     plumb__trial_result_is(t, late, ROWS * HIDDEN, sizeof *late);
     if (!ops->experts_held) {
@@ -118,7 +120,7 @@ static void experts_held(plumb_trial *t) {
     }
     plumb_held_experts held = {.layer = LAYER, .experts = EXPERTS, .k = K, .table = table,
                                .shared = &m.expert[EXPERTS], .x = m.x, .ids = m.ids,
-                               .weights = m.weights, .limit = 0.75f, .slots = m.slots,
+                               .weights = m.weights, .limit = LIMIT, .slots = m.slots,
                                .where = m.where, .slot_weights = m.slot_weights,
                                .outputs = m.outputs, .out = m.out};
     for (int e = 1; e < EXPERTS; e++) table[e] = addresses(t->b, &m.expert[e]); /* 0 is not wanted */

@@ -85,7 +85,7 @@ static plumb_matrix quantised_matrix(plumb_trial *t, plumb_matrix_type type, int
         codes[i] = (uint8_t)plumb__trial_random(t);
         if (fp8 && (codes[i] & 0x7F) == 0x7F) codes[i] ^= 1; /* NaN */
     }
-    for (int64_t i = 0; i < n; i += 2)
+    for (int64_t i = 1; i < n; i += 2)
         mirror_codes(codes + i * row_bytes, row_bytes, fp8 ? 0x80 : 0x88);
     for (int64_t i = 0; i < scale_rows; i++) {
         uint8_t *row = scales + i * blocks;
@@ -100,14 +100,14 @@ plumb_matrix plumb__trial_matrix(plumb_trial *t, plumb_matrix_type type, int64_t
     plumb_matrix w = {.type = type, .n = n, .k = k};
     if (type == PLUMB_MATRIX_F32) {
         float *codes = plumb__trial_floats(t, n * k, -4, 3);
-        for (int64_t i = 0; i < n; i += 2) plumb__trial_mirror_floats(codes + i * k, k, -1.0f);
+        for (int64_t i = 1; i < n; i += 2) plumb__trial_mirror_floats(codes + i * k, k, -1.0f);
         w.codes = codes;
         return w;
     }
     uint16_t *codes = plumb__trial_memory(t, n * k, sizeof *codes);
     for (int64_t i = 0; i < n * k; i++)
         codes[i] = plumb__bf16_encode(plumb__trial_number(t, -4, 3));
-    for (int64_t i = 0; i < n; i += 2)
+    for (int64_t i = 1; i < n; i += 2)
         for (int64_t j = 0; j < k / 2; j++) codes[i * k + k / 2 + j] = codes[i * k + j] ^ 0x8000u;
     w.codes = codes;
     return w;

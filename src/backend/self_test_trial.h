@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 
-enum { PLUMB_TRIAL_BYTES = 1 << 20, PLUMB_TRIAL_RESULTS = 4 };
+enum { PLUMB_TRIAL_BYTES = 1 << 20, PLUMB_TRIAL_RESULTS = 6 };
 
 typedef struct plumb_trial_result {
     const void *memory;
@@ -23,6 +23,7 @@ typedef struct plumb_trial {
     int64_t used;
     plumb_trial_result result[PLUMB_TRIAL_RESULTS];
     int n_results;
+    plumb_status failure; /* that `check` told a case which asked it; PLUMB_OK: none */
 } plumb_trial;
 
 /* Memory of the backend, zeroed, aligned to 16 bytes. */

@@ -218,14 +218,14 @@ static uint64_t router(plumb_backend *b, int64_t rows) {
 static uint64_t mixture(plumb_backend *b, int64_t rows) {
     enum { EXPERTS = 5, K = 3, SLOTS = K + 1 };
     plumb_expert_group groups[EXPERTS + 1];
-    int32_t *slots = arena_block((EXPERTS + 1) * rows, sizeof *slots), n_groups = 0, placed = 0;
+    int32_t *slots = arena_block(SLOTS * rows, sizeof *slots), n_groups = 0, placed = 0;
     int32_t *where = arena_block(rows * SLOTS, sizeof *where);
     for (int e = 0; e <= EXPERTS; e++) {
         plumb_matrix_type type = e == EXPERTS ? PLUMB_MATRIX_FP8 : PLUMB_MATRIX_FP4;
         plumb_expert expert = {quantised_matrix(type, INTER, HIDDEN),
                                quantised_matrix(type, HIDDEN, INTER),
                                quantised_matrix(type, INTER, HIDDEN)};
-        int32_t *list = slots + e * rows, count = 0;
+        int32_t *list = slots + placed, count = 0;
         for (int32_t r = 0; r < rows; r++)
             for (int32_t place = 0; place < K && e < EXPERTS; place++)
                 if ((r % 3 + place) % EXPERTS == e) list[count++] = r * SLOTS + place;

@@ -139,7 +139,6 @@ void plumb__metal_close(plumb_backend *b) {
     plumb_metal_backend *m = plumb__metal(b);
     @autoreleasepool {
         plumb__metal_finish(m);
-        [m->residency endResidency];
         plumb__metal_free_all(m);
         [m->residency release];
         [m->event release];

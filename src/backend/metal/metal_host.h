@@ -72,6 +72,7 @@ typedef struct plumb_metal_backend {
     pthread_mutex_t lock; /* over all that follows: any thread may allocate and release */
     id<MTLResidencySet> residency;
     bool residency_changed; /* allocations were added that are not committed yet */
+    bool is_resident;       /* residency was requested */
     plumb_metal_block *block; /* ascending `start` */
     int64_t n_blocks, block_room;
     plumb_metal_garbage *garbage; /* ascending `after` */

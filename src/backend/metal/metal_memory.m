@@ -80,6 +80,7 @@ void plumb__metal_make_resident(plumb_metal_backend *m) {
     if (!m->residency_changed) return;
     [m->residency commit];
     [m->residency requestResidency];
+    m->is_resident = true;
     m->residency_changed = false;
 }
 
@@ -163,6 +164,7 @@ void *plumb__metal_work_memory(plumb_metal_backend *m, plumb_metal_work which, i
 }
 
 void plumb__metal_free_all(plumb_metal_backend *m) {
+    if (m->is_resident) [m->residency endResidency];
     for (int64_t i = 0; i < m->n_garbage; i++) m->garbage[i].after = m->done;
     plumb__metal_free_garbage(m);
     for (int64_t i = 0; i < m->n_blocks; i++) [m->residency removeAllocation:m->block[i].buffer];

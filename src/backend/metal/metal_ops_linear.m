@@ -95,18 +95,49 @@ static void run_experts(const expert_run *run) {
         .threadgroup_bytes = {PLUMB_METAL_BLOCK_BYTES}});
 }
 
-/* What kernels call an expert's payloads; one that is nowhere is a failure. */
-static plumb_metal_expert expert_addresses(plumb_metal_backend *m, const plumb_expert *e) {
+/* What kernels call an expert's payloads; false, which is a failure, when one is nowhere. */
+static bool find_expert(plumb_metal_backend *m, const plumb_expert *e, plumb_metal_expert *found) {
     const void *memory[] = {e->gate.codes,  e->gate.scales, e->down.codes,
                             e->down.scales, e->up.codes,    e->up.scales};
     enum { PAYLOADS = sizeof memory / sizeof memory[0] };
     uint64_t address[PAYLOADS];
     for (int i = 0; i < PAYLOADS; i++) {
         address[i] = plumb__metal_address(&m->base, memory[i]);
-        if (!address[i]) plumb__metal_fail(m, PLUMB_ERROR_ARGUMENT);
+        if (!address[i]) {
+            plumb__metal_fail(m, PLUMB_ERROR_ARGUMENT);
+            return false;
+        }
     }
-    return (plumb_metal_expert){address[0], address[1], address[2],
-                                address[3], address[4], address[5]};
+    *found = (plumb_metal_expert){address[0], address[1], address[2],
+                                  address[3], address[4], address[5]};
+    return true;
+}
+
+/* The next groups that one command takes by value, into `list`; false: not all are memory of ours. */
+static bool list_groups(expert_run *run, const plumb_expert_group *groups, int64_t n_groups,
+                        plumb_metal_group list[PLUMB_METAL_LISTED]) {
+    run->list = list;
+    run->n_groups = least(n_groups, PLUMB_METAL_LISTED);
+    run->largest = 0;
+    for (int64_t i = 0; i < run->n_groups; i++) {
+        const plumb_expert_group *g = &groups[i];
+        run->largest = g->count > run->largest ? g->count : run->largest;
+        list[i] = (plumb_metal_group){.begin = (int32_t)g->first, .count = (int32_t)g->count,
+                                      .fp8 = g->expert.gate.type == PLUMB_MATRIX_FP8};
+        if (!find_expert(run->m, &g->expert, &list[i].expert)) return false;
+    }
+    return true;
+}
+
+/* Rows of outputs up to the last of the groups'; -1 when their slots are not parts of one list. */
+static int64_t count_places(const plumb_expert_group *groups, int64_t n_groups) {
+    int64_t places = 0;
+    for (int64_t g = 0; g < n_groups; g++) {
+        int64_t end = groups[g].first + groups[g].count;
+        places = end > places ? end : places;
+        if (groups[g].slots - groups[g].first != groups[0].slots - groups[0].first) return -1;
+    }
+    return places;
 }
 
 void plumb__metal_experts(plumb_backend *b, const plumb_quantized *x,
@@ -115,31 +146,17 @@ void plumb__metal_experts(plumb_backend *b, const plumb_quantized *x,
     plumb_metal_backend *m = plumb__metal(b);
     if (n_groups <= 0) return;
     const plumb_matrix *shape = &groups[0].expert.gate;
-    /* Groups are parts of one list of slots. */
-    const int32_t *slots = groups[0].slots - groups[0].first;
-    int64_t places = 0;
-    for (int64_t g = 0; g < n_groups; g++) {
-        int64_t end = groups[g].first + groups[g].count;
-        places = end > places ? end : places;
-        if (groups[g].slots - groups[g].first != slots) plumb__metal_fail(m, PLUMB_ERROR_ARGUMENT);
-    }
-    if (!reserve_places(m, places, shape->n)) return;
+    int64_t places = count_places(groups, n_groups);
+    if (places < 0) plumb__metal_fail(m, PLUMB_ERROR_ARGUMENT);
+    if (places < 0 || !reserve_places(m, places, shape->n)) return;
     expert_run run = {.m = m,
                       .arguments = {.hidden = (uint32_t)shape->k, .inter = (uint32_t)shape->n,
                                     .slots_per_row = (uint32_t)slots_per_row, .limit = limit},
-                      .x = x, .slots = slots, .slot_weights = weights, .outputs = outputs};
-    for (int64_t first = 0; first < n_groups; first += PLUMB_METAL_LISTED) {
+                      .x = x, .slots = groups[0].slots - groups[0].first, .slot_weights = weights,
+                      .outputs = outputs};
+    for (int64_t first = 0; first < n_groups; first += run.n_groups) {
         plumb_metal_group list[PLUMB_METAL_LISTED];
-        run.list = list;
-        run.n_groups = least(n_groups - first, PLUMB_METAL_LISTED);
-        run.largest = 0;
-        for (int64_t i = 0; i < run.n_groups; i++) {
-            const plumb_expert_group *g = &groups[first + i];
-            run.largest = g->count > run.largest ? g->count : run.largest;
-            list[i] = (plumb_metal_group){.expert = expert_addresses(m, &g->expert),
-                                          .begin = (int32_t)g->first, .count = (int32_t)g->count,
-                                          .fp8 = g->expert.gate.type == PLUMB_MATRIX_FP8};
-        }
+        if (!list_groups(&run, groups + first, n_groups - first, list)) return;
         run_experts(&run);
     }
 }
@@ -163,18 +180,17 @@ static int64_t most_groups(const plumb_held_experts *a, int64_t rows) {
 
 /* Makes the list of groups on the device. */
 static void group_experts(plumb_metal_backend *m, const plumb_held_experts *a, int64_t rows,
-                          const void *groups) {
+                          const plumb_metal_expert *shared, const void *groups) {
     plumb_metal_group_experts arguments = {
         .rows = (uint32_t)rows, .k = (uint32_t)a->k, .experts = (uint32_t)a->experts,
         .n_groups = (uint32_t)most_groups(a, rows), .layer = (uint32_t)a->layer,
         .shared_fp8 = a->shared->gate.type == PLUMB_MATRIX_FP8};
-    plumb_metal_expert shared = expert_addresses(m, a->shared);
     plumb__metal_dispatch(m, &(plumb_metal_call){
         .kernel = KERNEL_GROUP_EXPERTS,
         PLUMB_METAL_GIVE(arguments),
         .memory = {a->ids, a->weights, a->table, NULL, groups, a->slots, a->where, a->slot_weights},
-        .list = &shared,
-        .list_bytes = sizeof shared,
+        .list = shared,
+        .list_bytes = sizeof *shared,
         .groups = {1, 1, 1},
         .threadgroup_bytes = {(a->experts + 3) / 4 * 4 * (int64_t)sizeof(uint32_t)}});
 }
@@ -186,8 +202,10 @@ void plumb__metal_experts_held(plumb_backend *b, const plumb_held_experts *a, in
     int64_t n_groups = most_groups(a, rows);
     const void *groups = plumb__metal_work_memory(m, WORK_GROUPS,
                                                   n_groups * (int64_t)sizeof(plumb_metal_group));
+    plumb_metal_expert shared;
     if (!groups || !reserve_places(m, rows * (a->k + 1), shape->n)) return;
-    group_experts(m, a, rows, groups);
+    if (!find_expert(m, a->shared, &shared)) return;
+    group_experts(m, a, rows, &shared, groups);
     /* Any expert may be that of all rows: what a group does not have is dropped by the kernels. */
     run_experts(&(expert_run){.m = m,
                               .arguments = {.hidden = (uint32_t)shape->k,

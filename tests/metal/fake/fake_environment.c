@@ -40,6 +40,7 @@ static const struct {
     {"missing_kernel", TEXT, offsetof(fake_metal_options, missing_kernel)},
     {"refused_kernel", TEXT, offsetof(fake_metal_options, refused_kernel)},
     {"wrong_kernel", TEXT, offsetof(fake_metal_options, wrong_kernel)},
+    {"wrong_bit", NUMBER, offsetof(fake_metal_options, wrong_bit)},
 };
 
 /* `value` must stay. */

@@ -41,7 +41,8 @@ typedef struct fake_metal_options {
     bool compiler_is_strict;   /* newLibraryWithSource fails unless maths is safe and precise */
     const char *missing_kernel; /* a function that the library does not have */
     const char *refused_kernel; /* a function of which no pipeline can be made */
-    const char *wrong_kernel;   /* a kernel that flips a bit of the last buffer that it writes */
+    const char *wrong_kernel;   /* a kernel that flips a bit of the last buffer that it writes, */
+    int64_t wrong_bit;          /* this one, from the lowest of the first byte on */
 } fake_metal_options;
 
 /* An M2 with 64 GB, in a hurry and without faults. */

@@ -48,14 +48,14 @@ static void bind_buffers(const fake_dispatch *dispatch, uint8_t *constants, emul
     }
 }
 
-/* Flips the lowest bit of the last buffer that the kernel writes, other than the control block. */
-static void spoil(const emulated_dispatch *dispatch) {
+/* Flips a bit of the last buffer that the kernel writes, other than the control block. */
+static void spoil(const emulated_dispatch *dispatch, int64_t bit) {
     int last = 0;
     for (int i = 0; i < dispatch->kernel->n_parameters; i++) {
         const emulated_parameter *p = &dispatch->kernel->parameter[i];
         if (p->space == EMULATED_DEVICE && p->writable && p->index > last) last = p->index;
     }
-    if (last > 0) *(uint8_t *)dispatch->buffer[last] ^= 1;
+    if (last > 0) ((uint8_t *)dispatch->buffer[last])[bit / 8] ^= (uint8_t)(1 << bit % 8);
 }
 
 bool fake_run(FakeCommandBuffer *buffer, const fake_dispatch *dispatch,
@@ -76,8 +76,9 @@ bool fake_run(FakeCommandBuffer *buffer, const fake_dispatch *dispatch,
     fake_state *state = fake_lock();
     state->counters.dispatches++;
     const char *wrong = state->options.wrong_kernel;
+    int64_t wrong_bit = state->options.wrong_bit;
     fake_unlock();
-    if (wrong && !strcmp(wrong, kernel->name)) spoil(&run);
+    if (wrong && !strcmp(wrong, kernel->name)) spoil(&run, wrong_bit);
     for (int i = 0; i < EMULATED_ARGUMENTS; i++) {
         const emulated_parameter *p = fake_parameter(kernel, false, i);
         if (p && p->writable) [dispatch->binding[i].buffer checkMargins:kernel->name];

@@ -1,0 +1,46 @@
+#include "metal/host/bench.h"
+
+#include "t.h"
+
+static void show(const char *after) {
+    for (int i = 0; i < fake_metal_errors(); i++)
+        T_CHECK(false, "%s: %s", after, fake_metal_error(i));
+}
+
+void bench_nothing_left(const char *after) {
+    fake_metal_settle();
+    fake_metal_counters c = fake_metal_count();
+    T_CHECK(c.live_objects == 0 && c.live_buffers == 0 && c.live_bytes == 0 && c.autoreleased == 0,
+            "%s: %" PRId64 " objects, %" PRId64 " buffers, %" PRId64 " autoreleased", after,
+            c.live_objects, c.live_buffers, c.autoreleased);
+    show(after);
+}
+
+plumb_backend *bench_open(const fake_metal_options *options) {
+    fake_metal_configure(options);
+    plumb_backend *b = NULL;
+    plumb_error err = {0};
+    if (plumb__metal_backend_create(&b, &err) == PLUMB_OK) return b;
+    char line[1024];
+    plumb_error_line(&err, line, sizeof line);
+    T_CHECK(false, "refused: %s", line);
+    return NULL;
+}
+
+void bench_close(plumb_backend *b) {
+    b->ops->close(b);
+    bench_nothing_left("closed");
+}
+
+plumb_act *bench_counting(plumb_backend *b, int64_t n) {
+    plumb_act *x = b->ops->allocate(b, n * (int64_t)sizeof *x);
+    for (int64_t i = 0; i < n; i++) x[i] = (plumb_act)i;
+    return x;
+}
+
+bool bench_counts(plumb_backend *b, const plumb_act *x, int64_t n, int64_t first) {
+    b->ops->wait(b);
+    for (int64_t i = 0; i < n; i++)
+        if (x[i] != (plumb_act)(first + i)) return false;
+    return true;
+}
