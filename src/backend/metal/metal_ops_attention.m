@@ -78,12 +78,13 @@ static void score_keys(const search *s) {
     const plumb_index_args *a = s->a;
     plumb_metal_index arguments = index_arguments(s);
     const uint8_t *query = a->query + s->first * a->heads * plumb__index_row_bytes(a->dim);
+    int64_t tiles = (s->score_stride + PLUMB_METAL_INDEX_KEYS - 1) / PLUMB_METAL_INDEX_KEYS;
     plumb__metal_dispatch(s->m, &(plumb_metal_call){
         .kernel = KERNEL_INDEX_SCORES,
         PLUMB_METAL_GIVE(arguments),
         .memory = {query, a->weight + s->first * a->heads, or_else(a->keys, query), pool_of(s),
                    pool_count_of(s), s->score},
-        .groups = {(s->score_stride + 3) / 4, s->rows, 1}});
+        .groups = {tiles, s->rows, 1}});
 }
 
 static void score_blocks(const search *s) {
