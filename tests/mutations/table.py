@@ -21,6 +21,8 @@ METAL_HEADERS = "tests/metal/apple/Metal/"
 METAL_KERNELS = "src/backend/metal/kernels/"
 EMULATOR = "tests/metal/emulator/"
 FAKE_METAL = "tests/metal/fake/"
+METAL = "src/backend/metal/metal_"
+SELF_TEST = "src/backend/self_test"
 
 
 class Mutation(NamedTuple):
@@ -2182,4 +2184,58 @@ MUTATIONS = [
     one("command_buffers_run_at_once", FAKE_METAL + "fake_state.c",
         "    while (state.steps == 0)", "    while (0)", "fake_test",
         "a host that forgets to wait must be seen to read too early", needs="gnustep-config"),
+    # ---- The Metal host ------------------------------------------------------------------------
+    one("freed_while_it_is_read", METAL + "memory.m", "m->garbage[n].after <= m->done;",
+        "m->garbage[n].after <= m->issued;", "metal_host_test", "the GPU reads what was released", needs="clang++"),
+    one("never_freed", METAL + "memory.m", "(plumb_metal_garbage){buffer, m->issued};",
+        "(plumb_metal_garbage){buffer, m->issued + 1000000};", "metal_host_test", "streamed buffers pile up",
+        needs="clang++"),
+    one("every_pointer_is_a_start", METAL + "memory.m", "{block->buffer, (NSUInteger)offset};", "{block->buffer, 0};",
+        "metal_host_test", "pointers into allocations", needs="clang++"),
+    one("one_byte_behind_the_end", METAL + "memory.m", "if (offset >= block->bytes)", "if (offset > block->bytes)",
+        "metal_host_test", "the end of an allocation belongs to nobody", needs="clang++"),
+    one("not_in_the_residency_set", METAL + "memory.m", "    [m->residency addAllocation:block.buffer];\n", "",
+        "metal_host_test", "experts are reached by addresses that no encoder knows", needs="clang++"),
+    one("residency_is_not_committed", METAL + "memory.m", "    m->residency_changed = true;\n", "",
+        "metal_host_test", "an allocation counts from the commit on", needs="clang++"),
+    one("failures_are_overlooked", METAL + "commands.m", "            if (status == MTLCommandBufferStatusError)\n",
+        "            if (status == MTLCommandBufferStatusNotEnqueued)\n", "metal_host_test",
+        "results of a failed command buffer are none", needs="clang++"),
+    one("all_failures_are_io", METAL + "commands.m", "? PLUMB_ERROR_MEMORY : PLUMB_ERROR_IO",
+        "? PLUMB_ERROR_IO : PLUMB_ERROR_IO", "metal_host_test", "no memory is told as such", needs="clang++"),
+    one("a_failure_is_told_for_ever", METAL + "commands.m", "    m->failure = PLUMB_OK;\n", "", "metal_host_test",
+        "the next batch has none", needs="clang++"),
+    one("a_fault_is_told_for_ever", METAL + "commands.m", "    m->control->fault = 0;\n", "", "metal_host_test",
+        "the next batch has none", needs="clang++"),
+    one("halted_for_ever", METAL + "commands.m", "    m->control->halted = 0;\n", "", "metal_host_test",
+        "the queue goes on when the miss was told", needs="clang++"),
+    one("dispatches_without_a_pool", METAL + "commands.m",
+        "    @autoreleasepool {\n        if (!open_command(m)) return;", "    {\n        if (!open_command(m)) return;",
+        "metal_host_test", "command buffers, and what they hold, would live until the program ends", needs="clang++"),
+    one("an_encoder_is_leaked", METAL + "commands.m", "        [m->encoder release];\n        m->encoder = nil;\n",
+        "        m->encoder = nil;\n", "metal_host_test", "retained by hand, released by hand", needs="clang++"),
+    one("unlimited_threadgroup_memory", METAL + "commands.m", "<= m->threadgroup_bytes;", "<= INT64_MAX;",
+        "metal_host_test", "a GPU has 32 KB", needs="clang++"),
+    one("memory_of_its_own", METAL + "device.m", "if (![m->device hasUnifiedMemory])",
+        "if (!m->device)", "metal_refusals_test", "the host writes where the GPU reads", needs="clang++"),
+    one("maths_that_is_nearly_right", METAL + "device.m", "MTLMathModeSafe", "MTLMathModeFast",
+        "metal_refusals_test", "a*b+c is two roundings", needs="clang++"),
+    one("no_self_test", METAL + "device.m", "        if (status == PLUMB_OK) status = test(m, err);\n",
+        "        (void)test;\n", "metal_refusals_test", "it protects who has a machine we never saw", needs="clang++"),
+    one("weights_of_the_first_slice", METAL + "ops_attention.m", "a->weight + s->first * a->heads", "a->weight",
+        "metal_parts_test", "a search may be done in slices of rows", needs="clang++"),
+    one("positions_of_the_first_slice", METAL + "ops_attention.m",
+        "plumb_metal_select arguments = {.position = (uint32_t)(a->position + s->first),",
+        "plumb_metal_select arguments = {.position = (uint32_t)a->position,", "metal_parts_test",
+        "later rows see more keys", needs="clang++"),
+    one("the_first_list_again", METAL + "ops_linear.m", "list_groups(&run, groups + first,",
+        "list_groups(&run, groups,", "metal_parts_test", "a command takes 32 groups", needs="clang++"),
+    # ---- The self test of backends -------------------------------------------------------------
+    one("a_reader_is_blamed_on_quantize", SELF_TEST + ".c",
+        "        if (at < 0 && c->seen_through_others) return PLUMB_OK;\n", "", "self_test_test",
+        "quantised rows are seen through their readers"),
+    one("only_first_bytes_are_compared", SELF_TEST + ".c", "int64_t bytes = a->count * a->element_bytes;",
+        "int64_t bytes = a->count;", "self_test_test", "the last element counts too"),
+    one("no_subnormals_in_vectors", SELF_TEST + "_linear.c", "x[i] = i % 4 ? (plumb_act)(i % 7) : ",
+        "x[i] = i % 4 ? plumb__store(1.0f) : ", "self_test_test", "what a machine without flushing would show"),
 ]

@@ -1,5 +1,6 @@
 /* The Metal host's own work: memory that is found by any pointer, that outlives its release while the GPU
  * uses it, and is back after that; command buffers that fail, queue up, or come from two backends. */
+#include "backend/self_test_trial.h"
 #include "metal/host/bench.h"
 
 #include <pthread.h>
@@ -91,7 +92,47 @@ static void release_in_flight(void) {
     bench_close(b);
 }
 
-/* Experts are reached by addresses that no command names: these count too. */
+/* One expert for one row, its weights in memory of their own. */
+static void ask_expert(plumb_trial *t, void *weights, plumb_act *out) {
+    enum { INTER = 32, HIDDEN = 64 };
+    plumb_trial own = {.b = t->b, .state = 3, .memory = weights};
+    plumb_expert_group group = {.slots = plumb__trial_memory(t, 1, sizeof(int32_t)), .count = 1};
+    group.expert.gate = plumb__trial_matrix(&own, PLUMB_MATRIX_FP8, INTER, HIDDEN);
+    group.expert.down = plumb__trial_matrix(&own, PLUMB_MATRIX_FP8, HIDDEN, INTER);
+    group.expert.up = plumb__trial_matrix(&own, PLUMB_MATRIX_FP8, INTER, HIDDEN);
+    const plumb_act *x = plumb__trial_acts(t, HIDDEN, -2, 2);
+    t->b->ops->experts(t->b, plumb__trial_quantized(t, x, 1, HIDDEN), &group, 1,
+                       plumb__trial_floats(t, 1, 0, 0), 1, 10.0f, out);
+}
+
+/* Experts are reached by addresses: no command buffer keeps their memory for us. */
+static void release_of_experts_in_flight(void) {
+    plumb_backend *b = open_plain();
+    enum { HIDDEN = 64 };
+    plumb_act out[2][HIDDEN];
+    for (int i = 0; i < 2; i++) {
+        plumb_trial t = {.b = b, .state = 5, .memory = b->ops->allocate(b, PLUMB_TRIAL_BYTES)};
+        void *weights = b->ops->allocate(b, PLUMB_TRIAL_BYTES);
+        plumb_act *y = plumb__trial_memory(&t, HIDDEN, sizeof *y);
+        int64_t buffers = live_buffers();
+        if (i == 1) fake_metal_allow(0);
+        ask_expert(&t, weights, y);
+        T_CHECK(b->ops->check(b) == PLUMB_OK, "a fault");
+        if (i == 1) {
+            b->ops->release(b, weights);
+            T_CHECK(live_buffers() >= buffers, "freed while it may be read");
+            fake_metal_allow(FAKE_METAL_ALL);
+        }
+        b->ops->wait(b);
+        T_CHECK(b->ops->check(b) == PLUMB_OK, "a fault");
+        memcpy(out[i], y, sizeof out[i]);
+        if (i == 0) b->ops->release(b, weights);
+        b->ops->release(b, t.memory);
+    }
+    T_CHECK(!memcmp(out[0], out[1], sizeof out[0]), "another result");
+    bench_close(b);
+}
+
 static void zeroed_and_flat(void) {
     plumb_backend *b = open_plain();
     enum { N = 300 };
@@ -311,7 +352,8 @@ static void threads(void) {
 }
 
 T_MAIN({"interior_pointers", interior_pointers}, {"foreign_pointers", foreign_pointers},
-       {"release_in_flight", release_in_flight}, {"zeroed_and_flat", zeroed_and_flat},
+       {"release_in_flight", release_in_flight},
+       {"release_of_experts_in_flight", release_of_experts_in_flight}, {"zeroed_and_flat", zeroed_and_flat},
        {"sizes", sizes}, {"no_scratch", no_scratch}, {"too_many_keys", too_many_keys},
        {"failing_commands", failing_commands}, {"many_in_flight", many_in_flight},
        {"in_turn", in_turn}, {"two_backends", two_backends}, {"threads", threads})
