@@ -146,8 +146,6 @@ INLINE void scheduler::draw() {
         return;
     }
     drawn = drawn_place();
-    const char *stack = static_cast<const char *>(threads[ready[drawn]].at.stack);
-    drawn = random.below(n_ready);
     const suspended &t = threads[ready[drawn]];
     if (!t.on) return;
     const char *stack = static_cast<const char *>(t.at.stack);
