@@ -1,13 +1,14 @@
 # plumb_emulated_kernels(TARGET TEXT): a static library of the emulator and the kernels of TEXT, a .metal
-# file that may be generated.  Sets PLUMB_HAS_EMULATOR where it can: that takes clang++.
+# file that may be generated.  Sets PLUMB_HAS_EMULATOR where it can: that takes clang++ and python3.
 #
 # Include it in the folder above all that links such a library: the language must be enabled there.
 
 set(PLUMB_EMULATOR_FOLDER ${CMAKE_CURRENT_LIST_DIR})
 find_program(PLUMB_CLANGXX NAMES clang++ clang++-14 clang++-15 clang++-16 clang++-17 clang++-18 clang++-19)
+find_package(Python3 COMPONENTS Interpreter)
 set(PLUMB_HAS_EMULATOR OFF)
-if(NOT PLUMB_CLANGXX)
-  message(STATUS "Metal kernels are not emulated: no clang++")
+if(NOT PLUMB_CLANGXX OR NOT Python3_FOUND)
+  message(STATUS "Metal kernels are not emulated: that takes clang++ and python3")
 elseif(CMAKE_CROSSCOMPILING OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
   message(STATUS "Metal kernels are not emulated: only on Linux, for the machine that builds")
 else()
@@ -18,7 +19,6 @@ else()
   set(CMAKE_CXX_EXTENSIONS OFF)
   set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
   enable_language(CXX)
-  find_package(Python3 REQUIRED COMPONENTS Interpreter)
 endif()
 
 # Frames and calls stay visible: the emulator tells operations apart by the calls that lead to them.
