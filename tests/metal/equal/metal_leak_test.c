@@ -7,7 +7,7 @@
 #include "metal/fake/fake_metal.h"
 #include "t.h"
 
-enum { FIRST = 8, LAST = 256, PROMPT = 4 };
+enum { FIRST = 8, LAST = 256, PROMPT = 2 };
 
 static const struct {
     const char *name;
