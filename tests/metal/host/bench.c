@@ -1,5 +1,7 @@
 #include "metal/host/bench.h"
 
+#include <stdlib.h>
+
 #include "t.h"
 
 static void show(const char *after) {
@@ -23,8 +25,8 @@ plumb_backend *bench_open(const fake_metal_options *options) {
     if (plumb__metal_backend_create(&b, &err) == PLUMB_OK) return b;
     char line[1024];
     plumb_error_line(&err, line, sizeof line);
-    T_CHECK(false, "refused: %s", line);
-    return NULL;
+    fprintf(stderr, "refused: %s\n", line);
+    exit(1);
 }
 
 void bench_close(plumb_backend *b) {

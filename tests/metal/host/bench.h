@@ -6,7 +6,7 @@
 
 #include "fake_metal.h"
 
-/* Opens a backend on such a device; NULL when it refuses. */
+/* Opens a backend on such a device; ends the program, saying why, when it refuses. */
 plumb_backend *bench_open(const fake_metal_options *options);
 /* Closes it, and checks that nothing is left and that validation had nothing to say. */
 void bench_close(plumb_backend *b);
