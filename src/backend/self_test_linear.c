@@ -91,7 +91,7 @@ static void linear(plumb_trial *t, plumb_matrix_type type, int64_t k, bool to_fl
     plumb_act *x = plumb__trial_acts(t, ROWS * stride, -6, 6);
     for (int64_t r = 0; r < ROWS; r++) plumb__trial_mirror_acts(x + r * stride, k, 1.0f);
 #ifndef PLUMB_ROUNDING_OFF
-    for (int64_t i = 0; i < k; i++) x[i] = i % 4 ? (plumb_act)(i % 7) : plumb__store(0x1p-100f);
+    for (int64_t i = 0; i < k; i++) x[i] = (plumb_act)(i % 4 ? i % 7 : plumb__store(0x1p-100f));
 #endif
     void *y = plumb__trial_memory(t, ROWS * N, sizeof(float));
     size_t size = to_float ? sizeof(float) : sizeof(plumb_act);

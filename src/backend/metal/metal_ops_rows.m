@@ -9,7 +9,7 @@ void plumb__metal_copy(plumb_backend *b, const void *from, void *to, int64_t byt
         plumb__metal_dispatch(plumb__metal(b), &(plumb_metal_call){
             .kernel = KERNEL_COPY,
             PLUMB_METAL_GIVE(arguments),
-            .memory = {(const char *)from + done, (char *)to + done},
+            .memory = {(void *)((uintptr_t)from + (uintptr_t)done), (void *)((uintptr_t)to + (uintptr_t)done)},
             .groups = {plumb__metal_flat((part + 15) / 16), 1, 1}});
     }
 }
