@@ -3,7 +3,7 @@
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Bindings must hold memory even where a kernel has nothing to read. */
+/* Bindings must hold memory even where a kernel has nothing to read: then some that it only reads. */
 static const void *or_else(const void *memory, const void *other) { return memory ? memory : other; }
 
 void plumb__metal_attention(plumb_backend *b, const plumb_attention_args *a, int64_t rows) {
@@ -52,12 +52,13 @@ static int64_t candidates(const plumb_index_args *a, int64_t end) {
     return a->use_pool ? least(visible, a->pool_blocks * a->block_size) : visible;
 }
 
+/* What a search is restricted to, or NULL. */
 static const int32_t *pool_of(const search *s) {
-    return s->a->pool ? s->a->pool + s->first * s->a->pool_blocks : s->a->selected;
+    return s->a->use_pool ? s->a->pool + s->first * s->a->pool_blocks : NULL;
 }
 
 static const int32_t *pool_count_of(const search *s) {
-    return s->a->pool_count ? s->a->pool_count + s->first : s->a->selected_count;
+    return s->a->use_pool ? s->a->pool_count + s->first : NULL;
 }
 
 static plumb_metal_index index_arguments(const search *s) {
@@ -78,12 +79,13 @@ static void score_keys(const search *s) {
     const plumb_index_args *a = s->a;
     plumb_metal_index arguments = index_arguments(s);
     const uint8_t *query = a->query + s->first * a->heads * plumb__index_row_bytes(a->dim);
+    const float *weight = a->weight + s->first * a->heads;
     int64_t tiles = (s->score_stride + PLUMB_METAL_INDEX_KEYS - 1) / PLUMB_METAL_INDEX_KEYS;
     plumb__metal_dispatch(s->m, &(plumb_metal_call){
         .kernel = KERNEL_INDEX_SCORES,
         PLUMB_METAL_GIVE(arguments),
-        .memory = {query, a->weight + s->first * a->heads, or_else(a->keys, query), pool_of(s),
-                   pool_count_of(s), s->score},
+        .memory = {query, weight, or_else(a->keys, query), or_else(pool_of(s), weight),
+                   or_else(pool_count_of(s), weight), s->score},
         .groups = {tiles, s->rows, 1}});
 }
 
@@ -102,6 +104,7 @@ static void select_top(const search *s, bool blocks) {
     int64_t k = blocks ? a->pool_blocks : a->top_k;
     int32_t *out = blocks ? a->pool : a->selected;
     int32_t *out_count = blocks ? a->pool_count : a->selected_count;
+    const float *value = blocks ? s->block_score : s->score;
     plumb_metal_select arguments = {.position = (uint32_t)(a->position + s->first),
                                     .ratio = (uint32_t)a->ratio,
                                     .block_size = (uint32_t)a->block_size,
@@ -114,7 +117,7 @@ static void select_top(const search *s, bool blocks) {
     plumb__metal_dispatch(s->m, &(plumb_metal_call){
         .kernel = KERNEL_SELECT_TOP,
         PLUMB_METAL_GIVE(arguments),
-        .memory = {blocks ? s->block_score : s->score, pool_of(s), pool_count_of(s),
+        .memory = {value, or_else(pool_of(s), value), or_else(pool_count_of(s), value),
                    out + s->first * k, out_count + s->first},
         .groups = {s->rows, 1, 1},
         .threadgroup_bytes = {2 * PLUMB_METAL_SELECT * (int64_t)sizeof(uint32_t)}});

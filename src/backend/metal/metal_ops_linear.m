@@ -36,7 +36,7 @@ void plumb__metal_linear(plumb_backend *b, const plumb_act *x, int64_t x_stride,
     plumb__metal_dispatch(plumb__metal(b), &(plumb_metal_call){
         .kernel = kernel,
         PLUMB_METAL_GIVE(arguments),
-        .memory = {x, w->codes, w->scales ? (const void *)w->scales : w->codes, out, out},
+        .memory = {x, w->codes, w->scales ? (const void *)w->scales : w->codes, out},
         .groups = {parts(w->n, PLUMB_METAL_THREADS / PLUMB_METAL_SIMD), rows, 1}});
 }
 

@@ -26,11 +26,13 @@ void plumb__metal_quantize(plumb_backend *b, const plumb_act *x, int64_t rows, i
 
 void plumb__metal_rms_norm(plumb_backend *b, const plumb_act *x, int64_t rows, int64_t width,
                            const float *w, float eps, plumb_act *y) {
+    /* One argument, not two with the same memory; the network normalises in place anyway. */
+    if (x != y) plumb__metal_copy(b, x, y, rows * width * (int64_t)sizeof *x);
     plumb_metal_rms_norm arguments = {.width = (uint32_t)width, .eps = eps};
     plumb__metal_dispatch(plumb__metal(b), &(plumb_metal_call){
         .kernel = KERNEL_RMS_NORM,
         PLUMB_METAL_GIVE(arguments),
-        .memory = {x, w, y},
+        .memory = {y, w},
         .groups = {rows, 1, 1}});
 }
 

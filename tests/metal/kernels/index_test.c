@@ -33,6 +33,13 @@ static plumb_metal_index index_args(const shape *s, int64_t score_stride, int64_
         .score_stride = (uint32_t)score_stride, .block_stride = (uint32_t)block_stride};
 }
 
+/* Two arguments: the pool, or something else that the kernel only reads. */
+static void bind_pool(harness_call *call, int index, const shape *s, const found *pool,
+                      const void *other, int64_t bytes) {
+    harness_bind(call, index, pool ? pool->pool : other, pool ? s->rows * s->pool_blocks * 4 : bytes);
+    harness_bind(call, index + 1, pool ? pool->pool_count : other, pool ? s->rows * 4 : bytes);
+}
+
 static bool score_keys(const shape *s, const plumb_index_args *a, const found *f, float *score,
                        int64_t stride) {
     int64_t row_bytes = plumb__index_row_bytes(s->dim), last = visible_of(s, s->rows - 1);
@@ -41,8 +48,7 @@ static bool score_keys(const shape *s, const plumb_index_args *a, const found *f
     harness_bind(&call, 2, a->query, s->rows * s->heads * row_bytes);
     harness_bind(&call, 3, a->weight, s->rows * s->heads * 4);
     harness_bind(&call, 4, a->keys, last * row_bytes);
-    harness_bind(&call, 5, f->pool, s->rows * s->pool_blocks * 4);
-    harness_bind(&call, 6, f->pool_count, s->rows * 4);
+    bind_pool(&call, 5, s, s->use_pool ? f : NULL, a->weight, s->rows * s->heads * 4);
     harness_bind(&call, 7, score, s->rows * stride * 4);
     return harness_run(&call, (stride + PLUMB_METAL_INDEX_KEYS - 1) / PLUMB_METAL_INDEX_KEYS, s->rows,
                        PLUMB_METAL_THREADS);
@@ -58,8 +64,7 @@ static void select_top(const shape *s, const float *value, int64_t stride, bool 
         .blocks = blocks};
     harness_call call = harness_begin("select_top", &args, sizeof args);
     harness_bind(&call, 2, value, s->rows * room(stride) * 4);
-    harness_bind(&call, 3, f->pool, s->rows * s->pool_blocks * 4);
-    harness_bind(&call, 4, f->pool_count, s->rows * 4);
+    bind_pool(&call, 3, s, args.use_pool ? f : NULL, value, s->rows * room(stride) * 4);
     harness_bind(&call, 5, out, s->rows * room(k) * 4);
     harness_bind(&call, 6, count, s->rows * 4);
     harness_threadgroup(&call, 0, 2 * PLUMB_METAL_SELECT * 4);

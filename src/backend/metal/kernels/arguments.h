@@ -3,6 +3,8 @@
  * Conventions of every kernel:
  * - buffer(0) is the control block, buffer(1) the kernel's struct of this file (`setBytes`), buffers from 2
  *   on are listed beside the struct in binding order, shapes as in backend/backend.h;
+ * - what a dispatch writes is bound to one argument of it: Metal lets a compiler take arguments for memory
+ *   apart.  What all of them only read may be bound twice, and is where a kernel has nothing to read;
  * - threadgroup memory is always an argument, threadgroup(0) and so on: the host states its size;
  * - a kernel whose queue was halted by a missing expert does nothing (plumb_metal_control);
  * - "flat" kernels have one thread per item, PLUMB_METAL_FLAT threads a group, and drop what is past the
@@ -59,13 +61,13 @@ typedef struct plumb_metal_linear_quantized {
 #define PLUMB_METAL_BLOCK_BYTES (PLUMB_METAL_ROWS * PLUMB_METAL_COLUMNS * 33 * 4)
 
 /* linear_bf16, linear_f32, linear_decoded (an FP8 matrix as bf16): grid (ceil(n / 4), rows), THREADS
- * threads: a simdgroup per output.  2 x, 3 codes, 4 scales (the codes again where there are none), 5 y
- * as plumb_act, 6 y as float: the same memory twice, to_float tells which it is.  Strides in elements. */
+ * threads: a simdgroup per output.  2 x, 3 codes, 4 scales (the codes again where there are none), 5 y:
+ * floats or plumb_act, as to_float tells.  Strides in elements. */
 typedef struct plumb_metal_linear {
     uint32_t n, k, x_stride, y_stride, to_float;
 } plumb_metal_linear;
 
-/* rms_norm: grid (rows), SIMD threads.  2 x, 3 w, 4 y (may be x). */
+/* rms_norm: grid (rows), SIMD threads.  2 x, which becomes its norm, 3 w. */
 typedef struct plumb_metal_rms_norm {
     uint32_t width;
     float eps;
@@ -119,11 +121,12 @@ typedef struct plumb_metal_index_weights {
  * last, so candidate j lies in block pool[j / block_size].
  *
  * index_scores: grid (ceil(score_stride / INDEX_KEYS), rows), THREADS threads.
- *   2 query, 3 weight, 4 keys, 5 pool, 6 pool_count, 7 score [rows][score_stride].
+ *   2 query, 3 weight, 4 keys, 5 pool, 6 pool_count (with use_pool, otherwise the weights again),
+ *   7 score [rows][score_stride].
  * index_blocks, flat over rows * block_stride: the best score of each block; the newest is always in.
  *   2 score, 3 block_score [rows][block_stride].
- * select_top: grid (rows), SELECT threads.  2 value [rows][value_stride], 3 pool, 4 pool_count (what a
- *   restricted search is restricted to), 5 out [rows][k] ascending, 6 out_count [rows].
+ * select_top: grid (rows), SELECT threads.  2 value [rows][value_stride], 3 pool, 4 pool_count (with
+ *   use_pool, otherwise the values again), 5 out [rows][k] ascending, 6 out_count [rows].
  *   threadgroup(0): 2 * SELECT words. */
 typedef struct plumb_metal_index {
     uint32_t rows, heads, dim, position, ratio, use_pool, pool_blocks, block_size, score_stride;

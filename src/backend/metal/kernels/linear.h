@@ -15,13 +15,12 @@ static inline uint plumb_linear_column(uint3 group, uint simdgroup) {
 /* Joins the lanes' sums and stores element n of a row. */
 static inline void plumb_linear_store(device plumb_metal_control &control,
                                       constant plumb_metal_linear &args, float lane_sum, uint row,
-                                      uint n, uint lane, device plumb_act *y,
-                                      device float *y_float) {
+                                      uint n, uint lane, device uchar *y) {
     float sum = plumb_join_lanes(lane_sum);
     if (lane != 0) return;
     ulong at = (ulong)row * args.y_stride + n;
-    if (args.to_float) y_float[at] = sum;
-    else y[at] = plumb__store(sum);
+    if (args.to_float) ((device float *)y)[at] = sum;
+    else ((device plumb_act *)y)[at] = plumb__store(sum);
     if (!plumb_finite(sum)) plumb_fault(control);
 }
 

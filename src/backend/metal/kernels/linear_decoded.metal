@@ -7,7 +7,7 @@ kernel void linear_decoded(device plumb_metal_control &control [[buffer(0)]],
                            device const plumb_act *x [[buffer(2)]], /* [rows][k], strided */
                            device const uchar *codes [[buffer(3)]],  /* [n][k] */
                            device const uchar *scales [[buffer(4)]], /* [n / 32][k / 32], rounded up */
-                           device plumb_act *y [[buffer(5)]], device float *y_float [[buffer(6)]],
+                           device uchar *y [[buffer(5)]], /* plumb_act or float, strided */
                            uint3 group [[threadgroup_position_in_grid]],
                            uint lane [[thread_index_in_simdgroup]],
                            uint simdgroup [[simdgroup_index_in_threadgroup]]) {
@@ -23,5 +23,5 @@ kernel void linear_decoded(device plumb_metal_control &control [[buffer(0)]],
         ushort weight = plumb__bf16_encode(plumb__e4m3_decode(codes[i]) * scale);
         sum = plumb__fma(plumb__load(x[i]), plumb__bf16_decode(weight), sum);
     }
-    plumb_linear_store(control, args, sum, group.y, n, lane, y, y_float);
+    plumb_linear_store(control, args, sum, group.y, n, lane, y);
 }

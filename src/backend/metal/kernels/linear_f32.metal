@@ -5,7 +5,7 @@ kernel void linear_f32(device plumb_metal_control &control [[buffer(0)]],
                        constant plumb_metal_linear &args [[buffer(1)]],
                        device const plumb_act *x [[buffer(2)]], /* [rows][k], strided */
                        device const float *codes [[buffer(3)]], /* [n][k] */
-                       device plumb_act *y [[buffer(5)]], device float *y_float [[buffer(6)]],
+                       device uchar *y [[buffer(5)]], /* plumb_act or float, strided */
                        uint3 group [[threadgroup_position_in_grid]],
                        uint lane [[thread_index_in_simdgroup]],
                        uint simdgroup [[simdgroup_index_in_threadgroup]]) {
@@ -17,5 +17,5 @@ kernel void linear_f32(device plumb_metal_control &control [[buffer(0)]],
 #pragma unroll(4) /* several elements are on their way from memory at a time */
     for (uint i = lane; i < args.k; i += PLUMB_METAL_SIMD)
         sum = plumb__fma(plumb__load(x[i]), codes[i], sum);
-    plumb_linear_store(control, args, sum, group.y, n, lane, y, y_float);
+    plumb_linear_store(control, args, sum, group.y, n, lane, y);
 }
