@@ -8,8 +8,8 @@
  *     bool fault = harness_run(&call, groups_x, groups_y, threads);
  *
  * and compares what both wrote.  Memory must come from the arena, whose guard pages catch accesses outside.
- * Every run is repeated under other schedules, which may not change a byte, and with the queue halted,
- * which may change none at all. */
+ * What a kernel writes may be bound to one argument only.  Every run is repeated under other schedules,
+ * which may not change a byte, and with the queue halted, which may change none at all. */
 #ifndef PLUMB_TESTS_METAL_KERNELS_HARNESS_H
 #define PLUMB_TESTS_METAL_KERNELS_HARNESS_H
 
@@ -17,6 +17,7 @@
 #include "backend/metal/kernels/arguments.h"
 #include "emulator.h"
 #include "kernels/arena.h"
+#include "metal/kernels/bindings.h"
 
 #include <stdlib.h>
 
@@ -64,21 +65,6 @@ static inline void harness_threadgroup(harness_call *call, int index, int64_t by
     call->dispatch.threadgroup_bytes[index] = (bytes + 15) / 16 * 16;
 }
 
-/* All that the kernel takes is there, at starts of its alignment. */
-static inline void harness_check_arguments(const harness_call *call) {
-    const emulated_kernel *k = call->dispatch.kernel;
-    for (int i = 0; i < k->n_parameters; i++) {
-        const emulated_parameter *p = &k->parameter[i];
-        if (p->space == EMULATED_THREADGROUP) {
-            T_CHECK(call->dispatch.threadgroup_bytes[p->index] > 0, "%s %s", k->name, p->name);
-            continue;
-        }
-        uintptr_t start = (uintptr_t)call->dispatch.buffer[p->index];
-        T_CHECK(start != 0 && start % (uintptr_t)p->alignment == 0, "%s %s at %" PRIxPTR, k->name,
-                p->name, start);
-    }
-}
-
 /* What the kernel may write, from memory to `copy` (or back), or compared; returns the bytes, or -1 where
  * they differ. */
 typedef enum harness_way { HARNESS_SAVE, HARNESS_RESTORE, HARNESS_COMPARE } harness_way;
@@ -112,7 +98,7 @@ static inline bool harness_run_3(harness_call *call, int64_t x, int64_t y, int64
     uint32_t groups[3] = {(uint32_t)x, (uint32_t)y, (uint32_t)z}, sizes[3] = {(uint32_t)threads, 1, 1};
     memcpy(call->dispatch.groups, groups, sizeof groups);
     memcpy(call->dispatch.threads, sizes, sizeof sizes);
-    harness_check_arguments(call);
+    bindings_check(&call->dispatch);
     size_t bytes = (size_t)harness_written(call, HARNESS_SAVE, NULL);
     char *before = malloc(bytes), *after = malloc(bytes);
     if (!before || !after) exit(1);
