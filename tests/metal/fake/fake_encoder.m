@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #import "fake_command_buffer.h"
+#import "fake_parts.h"
 
 enum { MAX_BYTES = 4096, THREADGROUP_UNIT = 16 };
 
@@ -18,8 +19,9 @@ const uint8_t *fake_bound_start(const fake_binding *binding) {
     return [binding->bytes bytes];
 }
 
-static bool object_to_binding(const emulated_kernel *kernel, const emulated_parameter *p,
-                              const fake_binding *binding) {
+static bool object_to_binding(const fake_dispatch *dispatch, const emulated_parameter *p) {
+    const emulated_kernel *kernel = dispatch->pipeline->kernel;
+    const fake_binding *binding = &dispatch->binding[p->index];
     const char *fault = NULL;
     if (!binding->buffer && !binding->bytes)
         fault = "is not bound";
@@ -32,6 +34,18 @@ static bool object_to_binding(const emulated_kernel *kernel, const emulated_para
     if (fault)
         fake_object_to("dispatch of %s: buffer %d (%s) %s", kernel->name, p->index, p->name, fault);
     return fault != NULL;
+}
+
+/* Named once, by the argument that is written; of two such by the first. */
+static bool object_to_sharing(const fake_dispatch *dispatch, const emulated_parameter *p) {
+    const emulated_kernel *kernel = dispatch->pipeline->kernel;
+    int other = fake_same_beginning(dispatch, p);
+    if (!p->writable || other < 0) return false;
+    const emulated_parameter *q = fake_parameter(kernel, false, other);
+    if (q->writable && other < p->index) return false;
+    fake_object_to("dispatch of %s: buffer %d (%s) is written by the kernel, and is buffer %d (%s) "
+                   "as well", kernel->name, p->index, p->name, other, q->name);
+    return true;
 }
 
 @implementation FakeEncoder
@@ -205,7 +219,7 @@ static bool object_to_binding(const emulated_kernel *kernel, const emulated_para
     int faults = [self objectToGroups:groups threads:threads] + [self objectToThreadgroupMemory];
     for (int i = 0; i < EMULATED_ARGUMENTS; i++) {
         const emulated_parameter *p = fake_parameter(kernel, false, i);
-        if (p) faults += object_to_binding(kernel, p, &next.binding[i]);
+        if (p) faults += object_to_binding(&next, p) || object_to_sharing(&next, p);
     }
     if (faults) return;
     fake_dispatch *dispatch = malloc(sizeof *dispatch);

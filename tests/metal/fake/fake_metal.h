@@ -8,7 +8,8 @@
  * - an encoder keeps the buffers bound to it until it is deallocated, a command buffer those it uses
  *   until it has completed, a residency set keeps nothing;
  * - a command buffer that fails has run half of its commands;
- * - every message to a deallocated object and every access to a deallocated buffer is noticed.
+ * - every message to a deallocated object and every access to a deallocated buffer is noticed;
+ * - what one argument of a dispatch writes must not be touched through another (fake_parts.h).
  *
  * All functions may be called from any thread. The state behind them is one per process, since Metal's
  * own MTLCreateSystemDefaultDevice is. */

@@ -2,6 +2,7 @@
  * touched, as buffers have one (fake_buffer.m). */
 #import "fake_run.h"
 
+#import "fake_parts.h"
 #import "fake_queue.h"
 
 #include <stdio.h>
@@ -48,8 +49,14 @@ static void bind_buffers(const fake_dispatch *dispatch, uint8_t *constants, emul
     }
 }
 
-/* Flips a bit of the last buffer that the kernel writes, other than the control block. */
-static void spoil(const emulated_dispatch *dispatch, int64_t bit) {
+/* Flips a bit of the last buffer that the kernel writes, other than the control block, if it is the
+ * kernel that is to be wrong. */
+static void spoil_if_wrong(const emulated_dispatch *dispatch) {
+    fake_state *state = fake_lock();
+    const char *wrong = state->options.wrong_kernel;
+    int64_t bit = state->options.wrong_bit;
+    fake_unlock();
+    if (!wrong || strcmp(wrong, dispatch->kernel->name)) return;
     int last = 0;
     for (int i = 0; i < dispatch->kernel->n_parameters; i++) {
         const emulated_parameter *p = &dispatch->kernel->parameter[i];
@@ -66,8 +73,12 @@ bool fake_run(FakeCommandBuffer *buffer, const fake_dispatch *dispatch,
     memcpy(run.threads, dispatch->threads, sizeof run.threads);
     bool ok = fake_check_addresses(buffer, dispatch, fault);
     if (ok) {
+        fake_parts parts;
         bind_buffers(dispatch, buffer->queue->constants, &run);
+        fake_separate_parts(dispatch, &parts, &run);
         ok = emulated_run(&run, fault);
+        if (ok) spoil_if_wrong(&run);
+        fake_join_parts(dispatch, &parts);
     }
     if (!ok) {
         fake_object_to("%s: %s", kernel->name, fault);
@@ -75,10 +86,7 @@ bool fake_run(FakeCommandBuffer *buffer, const fake_dispatch *dispatch,
     }
     fake_state *state = fake_lock();
     state->counters.dispatches++;
-    const char *wrong = state->options.wrong_kernel;
-    int64_t wrong_bit = state->options.wrong_bit;
     fake_unlock();
-    if (wrong && !strcmp(wrong, kernel->name)) spoil(&run, wrong_bit);
     for (int i = 0; i < EMULATED_ARGUMENTS; i++) {
         const emulated_parameter *p = fake_parameter(kernel, false, i);
         if (p && p->writable) [dispatch->binding[i].buffer checkMargins:kernel->name];

@@ -39,6 +39,28 @@ static void bind_too_little(const fake_bench *b, command_encoder e) {
     [e setBuffer:b->from offset:254 atIndex:2];
     fake_bench_dispatch(e);
 }
+static void bind_twice(const fake_bench *b, command_encoder e) {
+    [e setBuffer:b->to offset:0 atIndex:2];
+    fake_bench_dispatch(e);
+}
+static void bind_control(const fake_bench *b, command_encoder e) {
+    [e setBuffer:b->control offset:0 atIndex:3];
+    fake_bench_dispatch(e);
+}
+/* `from` and `to` in one new buffer. */
+static void bind_parts(const fake_bench *b, command_encoder e, NSUInteger from, NSUInteger to) {
+    id<MTLBuffer> both = fake_bench_buffer(b, 2 * BENCH_BYTES);
+    [e setBuffer:both offset:from atIndex:2];
+    [e setBuffer:both offset:to atIndex:3];
+    [both release];
+    fake_bench_dispatch(e);
+}
+static void read_next_part(const fake_bench *b, command_encoder e) {
+    bind_parts(b, e, 0, BENCH_BYTES - 16);
+}
+static void write_next_part(const fake_bench *b, command_encoder e) {
+    bind_parts(b, e, BENCH_BYTES - 16, 0);
+}
 static void bind_high_index(const fake_bench *b, command_encoder e) {
     [e setBuffer:b->from offset:0 atIndex:31];
 }
@@ -299,6 +321,10 @@ static const rule rules[] = {
     {bind_askew, NULL, "buffer 2 (from) has an offset"},
     {bind_wide_askew, NULL, "dispatch of add_wide: buffer 2 (from) has an offset"},
     {bind_too_little, NULL, "buffer 2 (from) is bound to less than one element"},
+    {bind_twice, NULL, "buffer 3 (to) is written by the kernel, and is buffer 2 (from) as well"},
+    {bind_control, NULL, "buffer 0 (control) is written by the kernel, and is buffer 3 (to) as well"},
+    {read_next_part, NULL, "read outside buffer(2), byte 2"},
+    {write_next_part, NULL, "write outside buffer(3), byte 2"},
     {bind_high_index, NULL, "setBuffer: index 31"},
     {bind_dead, NULL, "the buffer at index 2 was deallocated"},
     {set_many_bytes, NULL, "setBytes: 4097 bytes"},
@@ -393,4 +419,34 @@ static void test_silence(void) {
     T_CHECK(fake_metal_errors() == 0, "%s", fake_metal_error(0));
 }
 
-T_MAIN({"rules", test_rules}, {"reads_past_end", test_reads_past_end}, {"silence", test_silence})
+/* Parts of one buffer next to each other, either of them first: what is written is in its place. */
+static void test_parts(void) {
+    fake_metal_options options = fake_metal_defaults();
+    fake_bench b = fake_bench_open(&options);
+    @autoreleasepool {
+        id<MTLBuffer> both = fake_bench_buffer(&b, 2 * BENCH_BYTES);
+        uint32_t *number = [both contents];
+        for (uint32_t i = 0; i < 2 * BENCH_COUNT; i++) number[i] = i;
+        command_buffer buffer = [b.queue commandBuffer];
+        command_encoder e = [buffer computeCommandEncoder];
+        fake_bench_bind(&b, e, "add", 1000);
+        [e setBuffer:both offset:0 atIndex:2];
+        [e setBuffer:both offset:BENCH_BYTES atIndex:3];
+        fake_bench_dispatch(e);
+        [e setBuffer:both offset:BENCH_BYTES atIndex:2];
+        [e setBuffer:both offset:0 atIndex:3];
+        fake_bench_dispatch(e);
+        [e endEncoding];
+        [buffer commit];
+        [buffer waitUntilCompleted];
+        for (uint32_t i = 0; i < BENCH_COUNT; i++)
+            T_CHECK(number[i] == 2000 + i && number[BENCH_COUNT + i] == 1000 + i, "%u: %u, %u", i,
+                    number[i], number[BENCH_COUNT + i]);
+        [both release];
+    }
+    fake_bench_close(&b);
+    T_CHECK(fake_metal_errors() == 0, "%s", fake_metal_error(0));
+}
+
+T_MAIN({"rules", test_rules}, {"reads_past_end", test_reads_past_end}, {"silence", test_silence},
+       {"parts", test_parts})
