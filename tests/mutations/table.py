@@ -2090,6 +2090,14 @@ MUTATIONS = [
     one("an_array_without_end", EMULATOR + "emulated_kernels.cmake", "-fsanitize=bounds,local-bounds,shift",
         "-fsanitize=shift", "emulator_test", "an index outside a thread's array", needs="clang++"),
 
+    # ---- Metal: arguments that share memory ---------------------------------------------------------
+    one("sharing_of_what_is_written", "tests/metal/fake/fake_parts.m", "(p->writable || q->writable)",
+        "(p->writable && q->writable)", "fake_validation_test", "one of the two is enough", "clang++"),
+    one("metal_pool_read_and_written", "src/backend/metal/metal_ops_attention.m",
+        "return s->a->use_pool ? s->a->pool + s->first * s->a->pool_blocks : NULL;",
+        "return s->a->pool ? s->a->pool + s->first * s->a->pool_blocks : NULL;", "metal_host_test",
+        "the search that makes a pool reads none", "clang++"),
+
     # ---- Metal: what every kernel stands on --------------------------------------------------------
     one("metal_lanes_joined_in_another_order", METAL_KERNELS + "common.h", "(ushort)16);", "(ushort)2);",
         "metal_linear_test", "the tree begins with lanes that are 16 apart", "clang++"),
