@@ -2245,6 +2245,6 @@ MUTATIONS = [
         "quantised rows are seen through their readers"),
     one("only_first_bytes_are_compared", SELF_TEST + ".c", "int64_t bytes = a->count * a->element_bytes;",
         "int64_t bytes = a->count;", "self_test_test", "the last element counts too"),
-    one("no_subnormals_in_vectors", SELF_TEST + "_linear.c", "x[i] = i % 4 ? (plumb_act)(i % 7) : ",
-        "x[i] = i % 4 ? plumb__store(1.0f) : ", "self_test_test", "what a machine without flushing would show"),
+    one("no_subnormals_in_vectors", SELF_TEST + "_linear.c", "x[i] = (plumb_act)(i % 4 ? i % 7 : ",
+        "x[i] = (plumb_act)(i % 4 ? plumb__store(1.0f) : ", "self_test_test", "what a machine without flushing would show"),
 ]
