@@ -1,6 +1,7 @@
 # A thin front door: CMake and Ninja do the work (CMakePresets.json).
 #   make demo      build, then talk with the demo model
 #   make test      build and test
+#   make metal     on a Mac, with the GPU; make metal-check tests it there
 #   make install   PREFIX=/usr/local
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
@@ -14,6 +15,17 @@ build:
 	@cmake --build --preset release --target plumb_cli plumb_man
 
 cpu: build
+
+# What `make` builds on a Mac too; elsewhere it is not an accident that nothing comes of it.
+metal:
+	@[ "$$(uname -s)" = Darwin ] || { echo "make metal: Metal is macOS's; this is $$(uname -s)" >&2; exit 1; }
+	@scripts/deps
+	@cmake --preset release --log-level=WARNING -DBUILD_TESTING=OFF -DPLUMB_METAL=ON
+	@cmake --build --preset release --target plumb_cli plumb_man
+
+# Builds, tests and measures on a Mac, and prints a report to send (docs/metal.md).
+metal-check:
+	@scripts/metal-check
 
 demo: build
 	@scripts/demo build/plumb
@@ -49,4 +61,4 @@ install: build
 clean:
 	rm -rf build build-debug build-sanitize build-fuzz build-clang build-werror build-aarch64 build-tsan
 
-.PHONY: all build cpu demo test sanitize fuzz mutations install clean
+.PHONY: all build cpu metal metal-check demo test sanitize fuzz mutations install clean

@@ -146,7 +146,7 @@ PROBES = [
 def compiler_says(clang, flags, name, source=None):
     """About a file, or about `source`; "" when it is content."""
     command = [clang, *flags, *WARNINGS, "-fsyntax-only", "-ferror-limit=0", f"-I{HERE}",
-               f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", "-x", "objective-c", "-" if source else name]
+               f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", f"-I{ROOT / 'tests'}", "-x", "objective-c", "-" if source else name]
     return subprocess.run(command, input=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, check=False).stdout
 

@@ -1,7 +1,5 @@
 #include "metal/equal/metal_model.h"
 
-#include "metal/fake/fake_metal.h"
-
 plumb_model *metal_model_open(const specimen *s, plumb_device device, plumb_model_options options) {
     plumb_model *model = NULL;
     plumb_error err;
@@ -18,11 +16,4 @@ float *metal_reference(const specimen *s) {
     plumb_session_destroy(session);
     plumb_model_close(model);
     return logits;
-}
-
-void metal_fake_delays(uint64_t seed, int64_t most_us) {
-    fake_metal_options options = fake_metal_defaults();
-    options.seed = seed;
-    options.delay_us_max = most_us;
-    fake_metal_configure(&options);
 }
