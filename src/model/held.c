@@ -27,7 +27,11 @@ void plumb__held_begin(plumb_network *n, const plumb_batch *batch) {
     n->missed_lately = false;
 }
 
-void plumb__held_end(plumb_network *n) { let_go(n); }
+void plumb__held_end(plumb_network *n) {
+    /* A batch that was given up may still be at work, and may have stopped at a layer. */
+    if (n->holding) (void)n->backend->ops->missed(n->backend);
+    let_go(n);
+}
 
 void plumb__held_experts(plumb_network *n, const plumb_batch *batch, int64_t layer, int64_t first) {
     const plumb_model_config *c = n->config;
