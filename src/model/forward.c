@@ -117,17 +117,20 @@ static plumb_status run_layer(plumb_network *n, const plumb_batch *batch, int64_
  * earlier layer. */
 plumb_status plumb__network_check(plumb_network *n, const char *where, int64_t layer,
                                   plumb_error *err) {
+    const char *device = n->backend->ops->name;
     switch (n->backend->ops->check(n->backend)) {
     case PLUMB_OK: return PLUMB_OK;
     case PLUMB_ERROR_VALUE:
         return plumb__fail(err, PLUMB_ERROR_VALUE, NULL, where, layer, "a NaN or infinite activation",
                            "finite numbers");
     case PLUMB_ERROR_MEMORY:
-        return plumb__fail(err, PLUMB_ERROR_MEMORY, NULL, where, layer, "no memory", "working memory");
+        return plumb__fail(err, PLUMB_ERROR_MEMORY, NULL, where, layer,
+                           plumb__format("no memory for the work of the %s device", device).s,
+                           "a smaller memory budget, chunk or context, or less beside it");
     default:
         return plumb__fail(err, PLUMB_ERROR_IO, NULL, where, layer,
-                           plumb__format("a failure of the %s device", n->backend->ops->name).s,
-                           "it to finish its work");
+                           plumb__format("a failure of the %s device", device).s,
+                           "it to finish its work, as a second try may");
     }
 }
 
