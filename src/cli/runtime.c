@@ -87,12 +87,21 @@ static plumb_status open_session(cli_runtime *runtime, int64_t context, plumb_er
     return status == PLUMB_OK ? cli_interrupt_catch(err) : status;
 }
 
+/* What does not open by --metal may well do without it. */
+static int report_opening(const cli_options *options, const plumb_error *err) {
+    int status = cli_report(options, err);
+    /* What is refused of a model names its file. */
+    if (options->metal && err->status == PLUMB_ERROR_UNSUPPORTED && err->file[0] == '\0')
+        cli_complain(options, "without --metal the CPU computes, with the same results");
+    return status;
+}
+
 int cli_runtime_open_model(const cli_options *options, bool wants_text, cli_runtime *runtime) {
     *runtime = (cli_runtime){.options = options, .sampling = sampling_of(options)};
     runtime->progress.wanted = !options->quiet && isatty(STDERR_FILENO);
     plumb_error err = {0};
     if (open_model(runtime, wants_text, &err) == PLUMB_OK) return CLI_OK;
-    return cli_runtime_close(runtime, cli_report(options, &err));
+    return cli_runtime_close(runtime, report_opening(options, &err));
 }
 
 int cli_runtime_open_session(cli_runtime *runtime, int64_t context) {
