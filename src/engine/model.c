@@ -37,9 +37,13 @@ static plumb_status choose_streaming(plumb_model *model, const plumb_model_optio
     model->memory_bytes =
         options->memory_bytes ? options->memory_bytes : plumb__budget_default(model->backend);
     if (memory > 0 && model->memory_bytes > memory) {
+        /* A device may be allowed less than the machine has, which would look like a mistake. */
+        bool is_machines = memory == plumb__machine_memory_bytes();
         log_line(options, PLUMB_LOG_WARNING,
-                 plumb__format("a memory budget of %.1f GB is cut to this machine's %.1f GB",
-                               (double)model->memory_bytes / 1e9, (double)memory / 1e9).s);
+                 plumb__format("a memory budget of %.1f GB is cut to %s %.1f GB",
+                               (double)model->memory_bytes / 1e9,
+                               is_machines ? "this machine's" : "what the system lets the GPU use,",
+                               (double)memory / 1e9).s);
         model->memory_bytes = memory;
     }
     model->cache_experts = options->cache_experts;
