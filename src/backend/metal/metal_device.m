@@ -85,8 +85,9 @@ static plumb_status open_pipeline(plumb_metal_backend *m, id<MTLLibrary> library
     NSString *name = [NSString stringWithUTF8String:form->name];
     NSError *error = nil;
     id<MTLFunction> function = [library newFunctionWithName:name];
-    if (function)
-        m->pipeline[kernel] = [m->device newComputePipelineStateWithFunction:function error:&error];
+    if (!function)
+        return refuse(err, form->name, "no function of that name", "a kernel that this system compiles");
+    m->pipeline[kernel] = [m->device newComputePipelineStateWithFunction:function error:&error];
     [function release];
     if (!m->pipeline[kernel])
         return refuse(err, form->name, text_of(error), "a kernel that this system compiles");

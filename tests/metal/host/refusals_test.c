@@ -29,7 +29,7 @@ static const struct {
     {small_threadgroups, "fake M2", "16384 bytes of threadgroup memory", "at least 32768"},
     {few_threads, "copy", "groups of 128 threads", "at least 256"},
     {other_language, "kernels", "unknown type name 'half'", "a text that this system compiles"},
-    {no_such_kernel, "rotate", "no reason", "a kernel that this system compiles"},
+    {no_such_kernel, "rotate", "no function of that name", "a kernel that this system compiles"},
     {no_pipeline, "route", NULL, "a kernel that this system compiles"},
     {other_division, "self test of metal: operation hc_mix, kernel hc_mix, element", NULL, NULL},
 };
