@@ -98,6 +98,8 @@ int cli_chat_turn(cli_chat *chat, const char *message, size_t size) {
     int result = CLI_OK;
     if (status != PLUMB_OK) {
         cli_conversation_drop_last(chat->conversation);
+        if (a.size > 0) cli_print("\n"); /* what was said of the answer stands on a line of its own */
+        cli_output_flush();
         result = cli_report(options, &err);
     } else {
         chat->n_turns++;

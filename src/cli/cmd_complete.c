@@ -56,6 +56,12 @@ static bool on_token(void *user, const cli_step *step) {
     return cli_output_flush() && !stop;
 }
 
+static void end_text(completion *c) {
+    cli_shown_text_finish(&c->shown);
+    if (!c->as_json) cli_print("\n");
+    cli_output_flush();
+}
+
 int cli_run_complete(const cli_options *options) {
     if (options->prompt == NULL && options->prompt_file == NULL) {
         cli_complain(options, "needs a prompt: -p TEXT or --prompt-file FILE");
@@ -68,14 +74,14 @@ int cli_run_complete(const cli_options *options) {
 
     plumb_tokens tokens = {0};
     plumb_error err = {0};
-    cli_generation generation;
-    if (cli_read_prompt(&c.runtime, &tokens, &err) != PLUMB_OK ||
-        cli_generate(&c.runtime, &tokens, on_token, &c, &generation, &err) != PLUMB_OK) {
+    cli_generation generation = {0};
+    plumb_status made = cli_read_prompt(&c.runtime, &tokens, &err);
+    if (made == PLUMB_OK)
+        made = cli_generate(&c.runtime, &tokens, on_token, &c, &generation, &err);
+    if (made == PLUMB_OK || generation.n_answer > 0) end_text(&c);
+    if (made != PLUMB_OK) {
         status = cli_report(options, &err);
     } else {
-        cli_shown_text_finish(&c.shown);
-        if (!c.as_json) cli_print("\n");
-        cli_output_flush();
         cli_tell_speed(&c.runtime, &generation);
         if (cli_interrupted()) status = CLI_INTERRUPTED;
     }
