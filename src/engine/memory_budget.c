@@ -39,10 +39,17 @@ static double gb(int64_t bytes) { return (double)bytes / 1e9; }
 
 static int64_t slots_bytes(const plumb_model *model) {
     const plumb_model_config *c = plumb__checkpoint_config(model->checkpoint);
-    int64_t slots = model->cache_experts;
+    int64_t all = c->layers * c->experts, slots = model->cache_experts;
+    if (!model->streaming) slots = all;
     if (slots == 0) slots = plumb__budget_least_slots(c);
-    return least(slots, c->layers * c->experts) *
-           plumb__expert_layout_bytes(c, PLUMB_READ_ALIGNMENT);
+    return least(slots, all) * plumb__expert_layout_bytes(c, PLUMB_READ_ALIGNMENT);
+}
+
+/* What everything must fit into; 0: no limit.  A model in memory may use swap space, but a device gets no
+ * more than its own. */
+static int64_t session_limit(const plumb_model *model) {
+    if (model->streaming) return model->memory_bytes;
+    return model->backend->ops->memory_limit(model->backend);
 }
 
 plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *err) {
@@ -57,17 +64,20 @@ plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *er
 
 plumb_status plumb__budget_check_session(plumb_model *model, int64_t context, int64_t chunk,
                                          plumb_error *err) {
-    if (!model->streaming || model->memory_bytes == 0) return PLUMB_OK;
+    int64_t limit = session_limit(model);
+    if (limit == 0) return PLUMB_OK;
     int64_t dense = model->network.weights.bytes, experts = slots_bytes(model);
     int64_t caches = model->promised_bytes;
     int64_t work = plumb__workspace_bytes(&model->network, chunk);
-    if (dense + experts + caches + work <= model->memory_bytes) return PLUMB_OK;
+    if (dense + experts + caches + work <= limit) return PLUMB_OK;
     return plumb__fail(err, PLUMB_ERROR_MEMORY, plumb__checkpoint_path(model->checkpoint),
-                       "memory budget", -1, plumb__format("%.2f GB", gb(model->memory_bytes)).s,
-                       "at least %.2f GB: dense weights %.2f, experts %.2f, sessions with a context of "
+                       model->streaming ? "memory budget" : "memory for the GPU", -1,
+                       plumb__format("%.2f GB", gb(limit)).s,
+                       "at least %.2f GB: dense weights %.2f, experts %.2f%s, sessions with a context of "
                        "%lld %.2f, a chunk of %lld rows %.2f",
                        gb(dense + experts + caches + work), gb(dense), gb(experts),
-                       (long long)context, gb(caches), (long long)chunk, gb(work));
+                       model->streaming ? "" : " (less when streamed)", (long long)context,
+                       gb(caches), (long long)chunk, gb(work));
 }
 
 int64_t plumb__budget_chunk(plumb_model *model, int64_t context) {

@@ -20,7 +20,7 @@ int64_t plumb__budget_least_slots(const plumb_model_config *config);
  * they take. */
 PLUMB_MUST_CHECK plumb_status plumb__budget_check_model(const plumb_model *model, plumb_error *err);
 /* The same for all sessions that were promised, the newest of `context` positions evaluated by `chunk`
- * rows. */
+ * rows; of a model in memory too, where a device has a limit of its own. */
 PLUMB_MUST_CHECK plumb_status plumb__budget_check_session(plumb_model *model, int64_t context,
                                                           int64_t chunk, plumb_error *err);
 /* The largest chunk whose working memory takes at most an eighth of what weights, sessions and one more of
