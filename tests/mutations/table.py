@@ -21,6 +21,7 @@ METAL_KERNELS = "src/backend/metal/kernels/"
 EMULATOR = "tests/metal/emulator/"
 FAKE_METAL = "tests/metal/fake/"
 METAL_HOST = "src/backend/metal/metal_"
+METAL_CHECK = "scripts/metal-check"
 SELF_TEST = "src/backend/self_test"
 
 
@@ -2239,6 +2240,19 @@ MUTATIONS = [
         "later rows see more keys", needs="clang++"),
     one("the_first_list_again", METAL_HOST + "ops_linear.m", "list_groups(&run, groups + first,",
         "list_groups(&run, groups,", "metal_parts_test", "a command takes 32 groups", needs="clang++"),
+    # ---- The check on a Mac --------------------------------------------------------------------
+    one("metal_check_forgets_failures", METAL_CHECK, 'if [ "$status" -ne 0 ]; then result=',
+        'if [ "$status" -lt 0 ]; then result=', "metal_check", "a report that all is well is the worst there is",
+        needs="clang++"),
+    one("metal_check_stops_at_a_failure", METAL_CHECK, "set -u\n", "set -eu\n", "metal_check",
+        "later steps say why an earlier one failed", needs="clang++"),
+    one("metal_check_compares_no_hashes", METAL_CHECK, '[ "$cpu" = "$metal" ] ||', '[ -n "$cpu" ] ||', "metal_check",
+        "other logits are a failure", needs="clang++"),
+    one("metal_check_tells_names", METAL_CHECK, 'sed "s|$HOME|~|g"', "cat", "metal_check",
+        "folders bear people's names", needs="clang++"),
+    one("metal_check_pretends_a_mac", METAL_CHECK, '    if [ -n "$emulated" ]; then\n        echo "EMULATED',
+        '    if [ -z "$emulated" ]; then\n        echo "EMULATED', "metal_check", "an emulator is no evidence",
+        needs="clang++"),
     # ---- The self test of backends -------------------------------------------------------------
     one("a_reader_is_blamed_on_quantize", SELF_TEST + ".c",
         "        if (at < 0 && c->seen_through_others) return PLUMB_OK;\n", "", "self_test_test",
