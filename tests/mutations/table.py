@@ -1017,7 +1017,7 @@ MUTATIONS = [
     one("session_without_working_memory", BUDGET, "if (dense + experts + caches + work <=",
         "if (dense + experts + caches <=", "streaming_limits_test",
         "so have many rows at a time"),
-    one("slots_beyond_all_experts", BUDGET, "return least(slots, c->layers * c->experts) *",
+    one("slots_beyond_all_experts", BUDGET, "return least(slots, all) *",
         "return slots *", "streaming_limits_test",
         "there are only so many experts"),
     one("experts_get_all_that_weights_leave", BUDGET, "model->network.weights.bytes + model->session_bytes +\n                         plumb__workspace_bytes(&model->network, held);",
