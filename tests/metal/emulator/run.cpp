@@ -106,6 +106,7 @@ void run_groups(const emulated_dispatch &d, random_order &order, std::atomic<boo
     uint64_t saved;
     plumb__float_env_enter(&saved);
     char own_fault[EMULATED_FAULT_BYTES];
+    if (d.kernel->is_watched) host_thread.races.begin_grid(d);
     for (uint32_t g; order.take(&g);) {
         const triple group = {g % d.groups[0], g / d.groups[0] % d.groups[1],
                               g / d.groups[0] / d.groups[1]};
@@ -123,7 +124,7 @@ bool run(const emulated_dispatch &d, char *fault) {
     const uint32_t n = d.groups[0] * d.groups[1] * d.groups[2];
     random_order order(n, d.seed);
     std::atomic<bool> failed(false);
-    if (d.host_threads > 1 && n > 1 &&
+    if (d.host_threads > 1 && n > 1 && !d.kernel->is_watched &&
         uint64_t{n} * d.threads[0] * d.threads[1] * d.threads[2] >= WORTH_SHARING)
         others.run(d.host_threads - 1, [&] { run_groups(d, order, failed, fault); });
     else

@@ -43,6 +43,9 @@ void scheduler::begin(const emulated_dispatch &d, triple group, uint64_t seed) {
         s.members = n_threads - i < SIMD_WIDTH ? (1u << (n_threads - i)) - 1 : UINT32_MAX;
         s.arrived = s.at_barrier = s.returned = s.turn = 0;
     }
+    if (d.kernel->is_watched)
+        races.begin_group(d, (group.z * d.groups[1] + group.y) * d.groups[0] + group.x,
+                          shared.threadgroup_memory);
 }
 
 bool scheduler::run(const emulated_dispatch &d, triple group, uint64_t seed, char *fault_text) {
@@ -232,6 +235,8 @@ INLINE lanes scheduler::meet_simdgroup(operation what, uint32_t argument, lane_v
     if (s.arrived == s.members) {
         s.arrived = 0;
         s.turn ^= 1;
+        races.simd_operation(first / SIMD_WIDTH);
+        if (what == operation::barrier) races.simdgroup_barrier(first / SIMD_WIDTH, argument);
         /* Those that are too many are overwritten, and never read. */
         for (uint32_t i = 0; i < SIMD_WIDTH; i++)
             ready[n_ready + i] = static_cast<uint16_t>(first + i);
@@ -241,11 +246,12 @@ INLINE lanes scheduler::meet_simdgroup(operation what, uint32_t argument, lane_v
     return {values, lane, width};
 }
 
-INLINE void scheduler::meet_threadgroup(int line, const void *frame) {
-    check(barrier, n_at_barrier == 0, operation::barrier, 0, line, frame);
+INLINE void scheduler::meet_threadgroup(uint32_t flags, int line, const void *frame) {
+    check(barrier, n_at_barrier == 0, operation::barrier, flags, line, frame);
     simd[running / SIMD_WIDTH].at_barrier |= 1u << running % SIMD_WIDTH;
     if (++n_at_barrier == n_threads) {
         n_at_barrier = 0;
+        races.threadgroup_barrier(flags);
         for (uint32_t i = 0; i < n_threads; i++) ready[i] = static_cast<uint16_t>(i);
         n_ready = n_threads;
         for (uint32_t i = 0; i < n_threads; i += SIMD_WIDTH) simd[i / SIMD_WIDTH].at_barrier = 0;
@@ -256,8 +262,8 @@ INLINE void scheduler::meet_threadgroup(int line, const void *frame) {
 lanes meet_simdgroup(operation what, uint32_t argument, lane_value value, int line) {
     return current->meet_simdgroup(what, argument, value, line, __builtin_frame_address(0));
 }
-void meet_threadgroup(int line) {
-    current->meet_threadgroup(line, __builtin_frame_address(0));
+void meet_threadgroup(uint32_t flags, int line) {
+    current->meet_threadgroup(flags, line, __builtin_frame_address(0));
 }
 void fault_lane(operation what, uint32_t lane, int line) {
     current->fail("%s at line %d of lane %u, which there is not", name_of(what), line, lane);
@@ -335,6 +341,20 @@ const char *scheduler::place_of(uintptr_t code, char *text, size_t bytes) const 
     snprintf(text, bytes, "*(run_%s%+td)", dispatch->kernel->name,
              static_cast<ptrdiff_t>(code - launcher));
     return text;
+}
+
+void scheduler::check_order(access what, uintptr_t address, size_t bytes, bool is_atomic,
+                            uintptr_t code) {
+    static const char *const does[] = {"reads", "writes", "updates"};
+    static const char *const did[] = {"read", "wrote", "updated"};
+    race r;
+    if (!(is_atomic ? races.is_atomic_race(what, address, bytes, running, &r)
+                    : races.is_race(what, address, bytes, running, &r)))
+        return;
+    char at[96];
+    fail("%s byte %td of %s(%d), which thread %u of group %u %s, and nothing orders the two, at %s",
+         does[static_cast<int>(what)], r.byte, r.memory, r.index, r.other_thread, r.other_group,
+         did[static_cast<int>(r.other)], place_of(code, at, sizeof at));
 }
 
 void scheduler::fail_undefined(uintptr_t code) {

@@ -7,6 +7,7 @@
 #define PLUMB_TESTS_METAL_EMULATOR_SCHEDULER_H
 
 #include "fiber.h"
+#include "races.h"
 #include "thread.h"
 #include "threadgroup_memory.h"
 
@@ -65,12 +66,14 @@ class scheduler {
     /* The rest is called on fibers, and by the handler of signals. */
     lanes meet_simdgroup(operation what, uint32_t argument, lane_value value, int line,
                          const void *frame);
-    void meet_threadgroup(int line, const void *frame);
+    void meet_threadgroup(uint32_t flags, int line, const void *frame);
+    void check_order(access what, uintptr_t address, size_t bytes, bool is_atomic, uintptr_t code);
     [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 2, 3)));
     [[noreturn]] void fail_at(uintptr_t address, const char *access, uintptr_t code);
     [[noreturn]] void fail_undefined(uintptr_t code);
     bool is_running() const { return running_group; }
     random_numbers random;
+    race_watch races; /* of kernels that are watched */
 
   private:
     /* What is known of a thread that waits, or may go on. */

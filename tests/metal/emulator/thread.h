@@ -58,15 +58,20 @@ struct lanes {
 /* A compiler must neither merge such calls nor move them into branches: where a call is tells which
  * operation it is. */
 #define EMULATED_MEETING __attribute__((convergent, nomerge))
-/* Waits for all threads of the simdgroup.  `argument` must be the same for all. */
+/* Waits for all threads of the simdgroup.  `argument`, a barrier's flags, must be the same for all. */
 EMULATED_MEETING lanes meet_simdgroup(operation what, uint32_t argument, lane_value value,
                                       int line);
 /* Waits for all threads of the threadgroup. */
-EMULATED_MEETING void meet_threadgroup(int line);
+EMULATED_MEETING void meet_threadgroup(uint32_t flags, int line);
 /* Ends the run: a lane that is none. */
 [[noreturn]] void fault_lane(operation what, uint32_t lane, int line);
 /* Whether a compare_exchange_weak fails for no reason this time. */
 bool fails_spuriously();
+
+/* What a thread does with memory; an update is an atomic read and write in one. */
+enum class access { read, write, update };
+/* An atomic access of a watched kernel (races.h). */
+void note_atomic(access what, const volatile void *address);
 
 /* ---- launchers: the type of a kernel's argument number N
  * ------------------------------------------- */

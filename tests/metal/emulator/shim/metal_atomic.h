@@ -11,6 +11,12 @@ template <typename T> struct atomic {
     static_assert(sizeof(T) == 4 && std::is_integral_v<T>, "atomic words are int and uint");
     T word; /* for the functions below only */
 };
+#if __has_feature(thread_sanitizer) /* a watched kernel */
+#define EMULATED_NOTE(what) emulated::note_atomic(emulated::access::what, &object->word)
+#else
+#define EMULATED_NOTE(what) static_cast<void>(0)
+#endif
+
 using atomic_int = atomic<int>;
 using atomic_uint = atomic<uint>;
 
@@ -18,19 +24,23 @@ using atomic_uint = atomic<uint>;
 template <typename T> using atomic_value = std::common_type_t<T>;
 
 template <typename T> T atomic_load_explicit(const volatile atomic<T> *object, memory_order) {
+    EMULATED_NOTE(read);
     return __atomic_load_n(&object->word, __ATOMIC_RELAXED);
 }
 template <typename T>
 void atomic_store_explicit(volatile atomic<T> *object, atomic_value<T> value, memory_order) {
+    EMULATED_NOTE(write);
     __atomic_store_n(&object->word, value, __ATOMIC_RELAXED);
 }
 template <typename T>
 T atomic_exchange_explicit(volatile atomic<T> *object, atomic_value<T> value, memory_order) {
+    EMULATED_NOTE(write);
     return __atomic_exchange_n(&object->word, value, __ATOMIC_RELAXED);
 }
 template <typename T>
 bool atomic_compare_exchange_weak_explicit(volatile atomic<T> *object, T *expected,
                                            atomic_value<T> desired, memory_order, memory_order) {
+    EMULATED_NOTE(update);
     if (emulated::fails_spuriously()) {
         *expected = __atomic_load_n(&object->word, __ATOMIC_RELAXED);
         return false;
@@ -43,6 +53,7 @@ bool atomic_compare_exchange_weak_explicit(volatile atomic<T> *object, T *expect
     template <typename T>                                                                          \
     T atomic_fetch_##name##_explicit(volatile atomic<T> *object, atomic_value<T> value,            \
                                      memory_order) {                                               \
+        EMULATED_NOTE(update);                                                                     \
         return __atomic_fetch_##name(&object->word, value, __ATOMIC_RELAXED);                      \
     }
 EMULATED_FETCH(add)
@@ -53,6 +64,7 @@ EMULATED_FETCH(xor)
 EMULATED_FETCH(min)
 EMULATED_FETCH(max)
 #undef EMULATED_FETCH
+#undef EMULATED_NOTE
 
 } // namespace metal
 

@@ -36,11 +36,11 @@ constexpr mem_flags operator|(mem_flags a, mem_flags b) {
     return static_cast<mem_flags>(static_cast<uint>(a) | static_cast<uint>(b));
 }
 
-EMULATED_MEETING inline void threadgroup_barrier(mem_flags, EMULATED_LINE) {
-    emulated::meet_threadgroup(line);
+EMULATED_MEETING inline void threadgroup_barrier(mem_flags flags, EMULATED_LINE) {
+    emulated::meet_threadgroup(static_cast<uint>(flags), line);
 }
-EMULATED_MEETING inline void simdgroup_barrier(mem_flags, EMULATED_LINE) {
-    emulated::meet_simdgroup(emulated::operation::barrier, 0, {}, line);
+EMULATED_MEETING inline void simdgroup_barrier(mem_flags flags, EMULATED_LINE) {
+    emulated::meet_simdgroup(emulated::operation::barrier, static_cast<uint>(flags), {}, line);
 }
 
 /* Lanes that have no source keep their own value. */
