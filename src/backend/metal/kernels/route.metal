@@ -70,6 +70,7 @@ kernel void route(device plumb_metal_control &control [[buffer(0)]],
         biased[e] = score[e] + bias[e];
         if (!plumb_finite(biased[e])) plumb_fault(control);
     }
+    simdgroup_barrier(mem_flags::mem_threadgroup); /* other lanes will write there */
     route_choice last = route_last(biased, args.experts, args.k, lane);
 
     /* Scores of the chosen, in ascending id, take the place of what was looked at already: a vote needs
