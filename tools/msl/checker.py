@@ -1,10 +1,10 @@
 """The text as a whole: functions, statements, and who calls whom."""
 from msl.expressions import Value
 from msl.kernels import Kernels
-from msl.language import ABSENT_WORDS, FOREIGN, SPACES
+from msl.language import ABSENT_WORDS, FOREIGN, SPACES, is_library_function
 from msl.reader import Symbol
 from msl.rules import Refused
-from msl.types import Type, UNKNOWN
+from msl.types import Type, UNKNOWN, is_atomic
 
 FOLLOWING = {"syntax", "unknown-call"}  # often follow from another fault of the line
 
@@ -107,6 +107,8 @@ class Checker(Kernels):
                     self.declare(self.next(), Symbol("type", UNKNOWN))
                 else:
                     declared = self.declarator(self.specifiers().type)
+                    if declared.type.base == "auto":
+                        self.fault("grammar", "an argument of a template of any type", declared.name)
                     if declared.name:
                         self.declare(declared.name, Symbol("constant", declared.type))
                 if self.accept("="):
@@ -144,6 +146,8 @@ class Checker(Kernels):
         name = declared.name.text if declared.name else "?"
         self.stated(declared.type, declared.name)
         own = declared.type.space
+        if "inline" in specifiers.words:
+            self.fault("grammar", f"{name}, an inline variable", begin)
         if own != "constant":
             self.fault("program-scope", f"{name} is not in the constant address space", begin)
         elif self.token.text not in ("=", "{") and "extern" not in specifiers.words:
@@ -174,6 +178,8 @@ class Checker(Kernels):
         name, is_kernel = token.text, self.is_kernel(specifiers)
         if name == "main":
             self.fault("main", "a function called main", token)
+        if is_library_function(name) and not is_kernel:
+            self.fault("library-name", name, token)
         self.stated(result, token)
         parameters = [p.type for p in declared.parameters]
         old = self.scopes[scope].get(name)
@@ -282,6 +288,8 @@ class Checker(Kernels):
             declared = self.declarator(specifiers.type)
             self.stated(declared.type, declared.name)
             own = declared.type.space
+            if is_atomic(declared.type) and not own:
+                self.fault("atomic-type", "in the thread's memory", token)
             if own == "threadgroup":
                 where = "a kernel" if self.in_kernel else "a function that is no kernel"
                 self.fault("threadgroup-variable", f"in {where}", token)

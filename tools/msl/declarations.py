@@ -4,7 +4,7 @@ from typing import NamedTuple
 from msl.expressions import Expressions, Value
 from msl.language import FUNCTION_KINDS, INNER_TYPES, OTHER_ATOMICS, OTHER_SPACES, SPACES
 from msl.reader import Symbol
-from msl.types import Type, missing_space, pointer
+from msl.types import Type, misplaced_atomic, missing_space, pointer
 
 PLAIN = {"static", "extern", "inline", "constexpr", "typedef", "register", "thread_local", "volatile", "mutable"}
 
@@ -124,6 +124,8 @@ class Declarations(Expressions):
     def stated(self, type_, token=None):
         if missing_space(type_):
             self.fault("address-space", "a pointer or reference without one", token)
+        if misplaced_atomic(type_):
+            self.fault("atomic-type", "in the thread's or in constant memory", token)
 
     # ---- Declarators
 

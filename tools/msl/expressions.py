@@ -3,7 +3,7 @@ import re
 from typing import NamedTuple, Optional
 
 from msl.language import (ATOMIC_FUNCTIONS, ATOMIC_NAME, CASTS, FUNCTION_KINDS, INEXACT, INNER_TYPES, LANE_ORDER,
-                          LIBRARY_CALLS, LIBRARY_VALUES, LONE, SPACES, TEMPLATES, VECTORS)
+                          LIBRARY_CALLS, LIBRARY_VALUES, LONE, PACKED, SPACES, TEMPLATES, VECTORS)
 from msl.reader import Reader
 from msl.types import Type, UNKNOWN, clash, decayed, pointer
 
@@ -14,6 +14,7 @@ BINARY = [["||"], ["&&"], ["|"], ["^"], ["&"], ["==", "!="], ["<", ">", "<=", ">
 ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 SPECIFIERS = {"const", "volatile", "unsigned", "signed", "struct", "enum", "typename", "static", "extern", "inline",
               "constexpr", "typedef", "register", "thread_local"} | SPACES
+LOGIC = {"==", "!=", "<", ">", "<=", ">=", "&&", "||"}
 OPERATIONS = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b,
               "/": lambda a, b: abs(a) // abs(b) * (1 if a * b >= 0 else -1) if b else None,
               "<<": lambda a, b: a << min(b, 63), ">>": lambda a, b: a >> min(b, 63), "|": lambda a, b: a | b,
@@ -74,13 +75,15 @@ class Expressions(Reader):
             self.fault("constant-write", f"{token.text} on the constant address space", token)
 
     def conditional(self):
-        condition = self.binary(0)
+        condition, operator = self.binary(0), self.token
         if not self.accept("?"):
             return condition
+        self.scalar(condition, operator)
         first = self.expression()
         self.expect(":")
         second = self.assignment()
         constant = condition.constant and first.constant and second.constant
+        self.same_space(first, second, operator)
         return Value(first.type if first.type != UNKNOWN else second.type, constant)
 
     def binary(self, level):
@@ -88,10 +91,24 @@ class Expressions(Reader):
             return self.unary()
         left = self.binary(level + 1)
         while self.token.kind == "punctuator" and self.token.text in BINARY[level]:
-            operator = self.next().text
+            operator = self.next()
             right = self.binary(level + 1)
-            left = self.combined(left, operator, right)
+            self.same_space(left, right, operator)
+            if operator.text in LOGIC:
+                self.scalar(left, operator)
+                self.scalar(right, operator)
+            left = self.combined(left, operator.text, right)
         return left
+
+    def same_space(self, left, right, operator):
+        spaces = clash(decayed(left.type), right.type)
+        if spaces:
+            self.fault("space-conversion", f"{operator.text}: {spaces[0]} and {spaces[1]}", operator)
+
+    def scalar(self, value, operator):
+        type_ = value.type.to if value.type.kind == "reference" else value.type
+        if type_.kind == "value" and type_.base in VECTORS | PACKED:
+            self.fault("vector-logic", f"{operator.text} of {type_.base}", operator)
 
     @staticmethod
     def combined(left, operator, right):
@@ -103,7 +120,7 @@ class Expressions(Reader):
             for side in (decayed(left.type), decayed(right.type)):
                 if side.kind == "pointer":
                     return Value(side, constant)
-        if operator in ("==", "!=", "<", ">", "<=", ">=", "&&", "||"):
+        if operator in LOGIC:
             return Value(UNKNOWN, constant)
         bases = [v.type.base for v in (left, right) if v.type.kind == "value" and v.type.base in VECTORS]
         return Value(Type("value", bases[0]) if bases else UNKNOWN, constant, number)
@@ -113,6 +130,8 @@ class Expressions(Reader):
         if token.text in ("+", "-", "!", "~") and token.kind == "punctuator":
             self.next()
             value = self.unary()
+            if token.text == "!":
+                self.scalar(value, token)
             number = -value.number if token.text == "-" and value.number is not None else None
             return Value(value.type if value.type.base in VECTORS else UNKNOWN, value.constant, number)
         if token.text in ("++", "--"):

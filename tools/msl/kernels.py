@@ -49,12 +49,25 @@ class Kernels(Declarations):
             self.fault("kernel-type", f"{token.text}: {attribute.text} is in {' or '.join(spaces)}", token)
         elif type_.to.base in NO_ARGUMENTS:
             self.fault("kernel-type", f"{token.text}: {type_.to.base}", token)
+        elif space := self.space_inside(type_.to):
+            self.fault("kernel-type", f"{token.text}: a struct that points into {space} memory", token)
         index = self.number_of(argument)
         if index is None or not 0 <= index <= MAX_INDEX:
             self.fault("kernel-index", f"{token.text}: {' '.join(t.text for t in argument) or 'none'}", token)
         elif (attribute.text, index) in taken:
             self.fault("kernel-index", f"{token.text} and {taken[attribute.text, index]} are both {index}", token)
         taken[attribute.text, index] = token.text
+
+    def space_inside(self, type_):
+        """Where some pointer of a struct points that no memory of the host's may hold, or None."""
+        for member in self.members.get(type_.base, {}).values():
+            while member.kind == "array":
+                member = member.to
+            if member.kind != "value" and member.to.space in ("thread", "threadgroup"):
+                return member.to.space
+            if member.kind == "value" and (space := self.space_inside(member)):
+                return space
+        return None
 
     def number_of(self, tokens):
         """The value of tokens that are elsewhere in the text."""

@@ -86,3 +86,10 @@ LANES = {f"{g}_{f}" for g in ("simd", "quad") for f in (
     "and or xor is_helper_thread").split()}
 BARRIERS = {"threadgroup_barrier", "simdgroup_barrier"}
 LIBRARY_CALLS = EXACT | LANES | BARRIERS | ATOMIC_FUNCTIONS
+OTHER_FUNCTIONS = set("""determinant distance_squared divide fdim fract ilogb length_squared max3 median3 min3 modf
+    nan nextafter outer_product saturate sqrt step transpose""".split())
+
+
+def is_library_function(name):
+    return name in LIBRARY_CALLS | INEXACT | OTHER_FUNCTIONS or bool(
+        LANE_ORDER.fullmatch(name) or ATOMIC_NAME.fullmatch(name))

@@ -21,7 +21,8 @@ RULES = {
     "string": Rule("plumb", "string literals: only [[host_name]] takes one"),
     "reserved-name": Rule("2.1, 4, 5.1", "names that MSL or C++ has taken, such as half and device"),
     "grammar": Rule("1.5", "C or newer C++ that compilers take for C++14: designated initialisers, compound "
-                           "literals, hexadecimal floating literals, structured bindings, implicit int"),
+                           "literals, hexadecimal floating literals, structured bindings, inline variables, "
+                           "implicit int"),
     "syntax": Rule("1.5", "text that this checker does not understand"),
     # Types
     "type": Rule("2.1", "double, long long and long double"),
@@ -29,6 +30,8 @@ RULES = {
     "array-bound": Rule("1.5", "arrays whose size is not a constant"),
     "bit-field": Rule("plumb", "bit-fields, which host and kernel may lay out differently"),
     "vector-conversion": Rule("2.22", "a vector becomes no other type by itself"),
+    "vector-logic": Rule("plumb", "comparisons and logic of vectors: what is true is 1 in MSL, and all bits set in "
+                                  "the vectors of the emulator's compiler"),
     "function-pointer": Rule("plumb", "function pointers (in MSL since 2.3)"),
     # What MSL leaves out of C++
     "lambda": Rule("1.5.4", "lambda expressions"),
@@ -63,12 +66,15 @@ RULES = {
     "kernel-index": Rule("5.2.1", "indices that are not unique, or not below 31 (Metal Feature Set Tables)"),
     "kernel-type": Rule("5.2, 5.2.3.6", "parameters of types that kernels may not have"),
     # The library
-    "atomic-type": Rule("2.6, plumb", "atomics other than atomic_int and atomic_uint"),
+    "atomic-type": Rule("2.6, plumb", "atomics other than atomic_int and atomic_uint, or elsewhere than "
+                                       "in device and threadgroup memory"),
     "atomic-function": Rule("6.15.4", "atomic functions that MSL has not, or not for 32 bits"),
     "memory-order": Rule("6.15.1", "memory orders other than memory_order_relaxed"),
     "lane-order": Rule("6.9.2, plumb", "reductions over lanes in an order that no one states"),
     "fast-math": Rule("6.5, plumb", "the namespace fast, and square roots that are not precise::"),
     "math-function": Rule("8.4, plumb", "functions of metal that are not correctly rounded: src/arith has them"),
+    "library-name": Rule("6", "a function with the name of one of metal's: with `using namespace metal` a call may "
+                              "mean either"),
     "unknown-call": Rule("6", "calls of what neither the text nor the list of library functions we use has"),
 }
 

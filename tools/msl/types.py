@@ -45,6 +45,18 @@ def missing_space(type_):
     return type_.to is not None and missing_space(type_.to)
 
 
+def misplaced_atomic(type_):
+    """Whether a type leads to an atomic in a space whose atomics no function takes."""
+    if type_.kind == "value":
+        return is_atomic(type_) and type_.space in ("thread", "constant")
+    return type_.to is not None and misplaced_atomic(type_.to)
+
+
+def is_atomic(type_):
+    """An atomic object, or an array of them."""
+    return is_atomic(type_.to) if type_.kind == "array" else type_.base.startswith("atomic")
+
+
 def clash(target, source):
     """The two spaces where a pointer or reference cannot become another, or None."""
     source = decayed(source)
