@@ -38,8 +38,7 @@ static inline attention_keys attention_list(constant plumb_metal_attention &args
     keys.window = args.window;
     keys.n_window = position < args.window ? position + 1 : args.window;
     uint oldest = position + 1 - keys.n_window;
-    uint before_chunk = oldest < args.chunk_position ? args.chunk_position - oldest : 0;
-    keys.n_ring = before_chunk < keys.n_window ? before_chunk : keys.n_window;
+    keys.n_ring = oldest < args.chunk_position ? args.chunk_position - oldest : 0;
     keys.n_compressed = args.has_compressed ? (uint)selected_count[row] : 0;
     keys.slot = args.window ? oldest % args.window : 0;
     keys.in_chunk = oldest - args.chunk_position;
