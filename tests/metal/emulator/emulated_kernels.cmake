@@ -27,7 +27,8 @@ endif()
 # memory is watched by guard pages, and undefined behaviour of kernels by traps, in a build with
 # sanitizers all kinds of it, otherwise those that cost little.
 set(PLUMB_EMULATOR_FLAGS -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-rtti
-  -fno-sanitize=all -ffp-contract=off -fno-math-errno -fno-strict-aliasing -fsigned-char)
+  -fno-sanitize=all -ffp-contract=off -fno-math-errno -fno-strict-aliasing -fsigned-char
+  -fno-lax-vector-conversions)
 if(PLUMB_HOST_HAS_AVX2_FMA)
   list(APPEND PLUMB_EMULATOR_FLAGS -mavx2 -mfma)
 endif()

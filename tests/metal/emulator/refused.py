@@ -39,9 +39,11 @@ BODIES = [
     ("atomic_fetch_add_explicit(a, 1, memory_order_seq_cst);", "'memory_order_seq_cst'"),
     ("atomic_ulong *b = nullptr;", "'atomic_ulong'"), ("atomic<float> f;", "atomic words are int and uint"),
     ("*a = 1;", "no viable"), ("(*a)++;", "cannot increment"),
+    ("atomic_uint b = *a;", "deleted"), ("a[1] = a[0];", "deleted"),
     # types
     ("x[i] = float(min(1, 2u));", "no matching"), ("float4 v = float4(1.0f, 2.0f);", "components"),
     ("uint u = as_type<uint>(short(1));", "as_type changes no size"), ("std::size_t s = 1;", "poisoned"),
+    ("float4 v = float4(1.0f) + int4(1);", "cannot convert"), ("int4 v = float4(1.0f);", "cannot initialize"),
     ("uint wide[n]; wide[0] = 1; throw wide[0];", "exceptions"),
 ]
 # Found before a compiler sees the text: body, parameters.

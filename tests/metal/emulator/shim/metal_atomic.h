@@ -10,6 +10,9 @@ enum memory_order { memory_order_relaxed };
 template <typename T> struct atomic {
     static_assert(sizeof(T) == 4 && std::is_integral_v<T>, "atomic words are int and uint");
     T word; /* for the functions below only */
+    atomic() = default;
+    atomic(const atomic &) = delete;
+    atomic &operator=(const atomic &) = delete;
 };
 #if __has_feature(thread_sanitizer) /* a watched kernel */
 #define EMULATED_NOTE(what) emulated::note_atomic(emulated::access::what, &object->word)
