@@ -186,7 +186,8 @@ static plumb_status run_layers(plumb_network *n, const plumb_batch *batch, plumb
         if (status == PLUMB_OK && plumb__held_is_due(n, layer))
             status = plumb__held_settle(n, batch, &layer, err);
         if (status != PLUMB_OK) return status;
-        if (batch->progress && batch->progress(batch->progress_user, layer + 1, n->config->layers))
+        if (batch->progress && batch->progress(batch->progress_user, plumb__held_layers_done(n, layer),
+                                               n->config->layers))
             return plumb__fail(err, PLUMB_ERROR_CANCELLED, NULL, NULL, -1, "cancelled", NULL);
     }
     n->backend->ops->wait(n->backend);

@@ -32,6 +32,14 @@ void plumb__held_end(plumb_network *n) {
     if (n->holding) (void)n->backend->ops->missed(n->backend);
     let_go(n);
 }
+    /* A batch that ends early may leave the device stopped: the next one must not find it so. */
+    if (n->holding) (void)n->backend->ops->missed(n->backend);
+    let_go(n);
+}
+
+int64_t plumb__held_layers_done(const plumb_network *n, int64_t layer) {
+    return n->holding ? n->first_unsettled : layer + 1;
+}
 
 void plumb__held_experts(plumb_network *n, const plumb_batch *batch, int64_t layer, int64_t first) {
     const plumb_model_config *c = n->config;

@@ -12,6 +12,8 @@ void plumb__held_experts(plumb_network *network, const plumb_batch *batch, int64
 bool plumb__held_is_due(const plumb_network *network, int64_t layer);
 PLUMB_MUST_CHECK plumb_status plumb__held_settle(plumb_network *network, const plumb_batch *batch,
                                                  int64_t *layer, plumb_error *err);
+/* Layers that are known to be done when `layer` has been asked for: never fewer than before. */
+int64_t plumb__held_layers_done(const plumb_network *network, int64_t layer);
 void plumb__held_end(plumb_network *network);
 
 #endif
