@@ -76,7 +76,14 @@ void plumb__expert_cache_used(plumb_expert_cache *c, int64_t layer, const int32_
         int64_t number = plumb__slot_find(&c->table, layer * c->config->experts + ids[i]);
         if (number < 0) continue;
         plumb__slot_use(&c->table, number, rows[i]);
-        c->stats.hits++;
+        expert_slot *slot = c->slot[number];
+        if (slot->guessed) { /* as a request would see it: it had to be read, and the guess was right */
+            c->stats.misses++;
+            c->stats.ahead_useful++;
+        } else {
+            c->stats.hits++;
+        }
+        slot->guessed = false;
     }
     pthread_mutex_unlock(&c->lock);
 }

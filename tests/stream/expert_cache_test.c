@@ -153,6 +153,32 @@ static void read_ahead_is_counted(void) {
     close_fixture(&f);
 }
 
+/* The same where a backend found them without a request. */
+static void found_ahead_is_counted(void) {
+    fixture f = open_scripted(8, PLUMB_EVICT_LRU, DEPTH);
+    static const int32_t guess[] = {1, 6}, found[] = {6, 7}, rows[] = {2, 3};
+    use(&f, 1, all + 7, 1);
+    plumb__expert_cache_read_ahead(f.cache, 1, guess, 2);
+    plumb__read_queue_wait_idle(f.cache->queue);
+    plumb__expert_cache_used(f.cache, 1, found, rows, 2);
+    plumb_expert_cache_stats stats = stats_of(&f);
+    T_CHECK(stats.hits == 1 && stats.misses == 2 && stats.ahead_useful == 1,
+            "%" PRId64 " hits, %" PRId64 " misses, %" PRId64 " useful", stats.hits, stats.misses,
+            stats.ahead_useful);
+    plumb__expert_cache_used(f.cache, 1, found, rows, 2);
+    use(&f, 2, all, 1); /* lets go of what was read ahead */
+    stats = stats_of(&f);
+    T_CHECK(stats.hits == 3 && stats.misses == 3 && stats.ahead_useful == 1 && stats.ahead_wasted == 1,
+            "%" PRId64 " hits, %" PRId64 " misses, %" PRId64 " wasted", stats.hits, stats.misses,
+            stats.ahead_wasted);
+    uint32_t uses[48];
+    plumb__expert_cache_uses(f.cache, uses);
+    T_CHECK(uses[8 + 6] == 4 && uses[8 + 7] == 1 + 6 && uses[8 + 1] == 0, "%d, %d uses", (int)uses[8 + 6],
+            (int)uses[8 + 7]);
+    check_whole(&f, 8, "found");
+    close_fixture(&f);
+}
+
 /* A guess that was wrong is not read any further; a right one becomes urgent. */
 static void wrong_guesses_are_given_up(void) {
     fixture f = open_scripted(8, PLUMB_EVICT_LRU, 2);
@@ -328,6 +354,7 @@ static void sweeps_pass(void) {
 T_MAIN({"every_size", every_size}, {"hits_before_misses", hits_before_misses},
        {"taken_experts_stay", taken_experts_stay}, {"loading_is_a_miss", loading_is_a_miss},
        {"read_ahead_is_counted", read_ahead_is_counted},
+       {"found_ahead_is_counted", found_ahead_is_counted},
        {"wrong_guesses_are_given_up", wrong_guesses_are_given_up},
        {"slots_come_and_go", slots_come_and_go}, {"warm_start", warm_start},
        {"warming_given_up", warming_given_up}, {"close_while_warming", close_while_warming},
