@@ -9,10 +9,15 @@
  * While the device may look, no expert of the table gives way (plumb__source_hold). */
 #include "model/held.h"
 
-enum { WARY = 2 }; /* layers ahead when the last batch missed some: what is asked for in vain is little */
+enum {
+    WARY = 2, /* layers ahead when the last batch missed some: what is asked for in vain is little */
+    QUICK_ROWS = 8 /* more take so long that who watches wants to see how far they are, and to cancel */
+};
 
-static void hold(plumb_network *n, int64_t rows) {
-    n->holding = n->backend->ops->experts_held && plumb__source_hold(n->source, rows);
+/* An observer wants to see each layer once, and done. */
+static void hold(plumb_network *n, const plumb_batch *batch) {
+    n->holding = n->backend->ops->experts_held && !batch->observe &&
+                 plumb__source_hold(n->source, batch->rows);
 }
 
 static void let_go(plumb_network *n) {
@@ -21,9 +26,10 @@ static void let_go(plumb_network *n) {
 }
 
 void plumb__held_begin(plumb_network *n, const plumb_batch *batch) {
-    hold(n, batch->rows);
+    hold(n, batch);
     n->first_unsettled = 0;
-    n->most_unsettled = n->missed_lately ? WARY : n->config->layers;
+    bool is_slow = batch->progress && batch->rows > QUICK_ROWS;
+    n->most_unsettled = n->missed_lately || is_slow ? WARY : n->config->layers;
     n->missed_lately = false;
 }
 
@@ -85,7 +91,7 @@ plumb_status plumb__held_settle(plumb_network *n, const plumb_batch *batch, int6
     status = plumb__experts_from_source(n, batch, missed, first, err);
     if (status != PLUMB_OK) return status;
     plumb__layer_output(n, batch, missed, first);
-    hold(n, batch->rows);
+    hold(n, batch);
     n->first_unsettled = missed + 1;
     n->most_unsettled = WARY;
     n->missed_lately = true;
