@@ -183,6 +183,8 @@ plumb_status plumb__experts(plumb_network *n, const plumb_batch *batch, int64_t 
         return PLUMB_OK;
     }
     n->backend->ops->wait(n->backend);
+    plumb_status status = plumb__network_check(n, "layer", layer, err); /* ids are ids, then */
+    if (status != PLUMB_OK) return status;
     plumb__experts_tell(n, batch, layer, first);
     return plumb__experts_from_source(n, batch, layer, first, err);
 }
