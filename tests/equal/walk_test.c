@@ -472,6 +472,6 @@ static void walk_through(const char *folder, const char *name, uint64_t seed, in
 static void tiny(void) { walk_through(BUILD_DIR "/checkpoints", "tiny", 1, 250, 400); }
 static void deep40(void) { walk_through(BUILD_DIR "/checkpoints", "deep40", 2, 100, 40); }
 /* Where each row takes long. */
-static void few_rows(void) { walk_through(BUILD_DIR "/checkpoints", "tiny", 3, 24, 200); }
+static void few_rows(void) { walk_through(BUILD_DIR "/checkpoints", "tiny", 3, 24, 80); }
 
 T_MAIN({"tiny", tiny}, {"few_rows", few_rows}, {"deep40", deep40})
