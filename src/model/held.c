@@ -38,10 +38,6 @@ void plumb__held_end(plumb_network *n) {
     if (n->holding) (void)n->backend->ops->missed(n->backend);
     let_go(n);
 }
-    /* A batch that ends early may leave the device stopped: the next one must not find it so. */
-    if (n->holding) (void)n->backend->ops->missed(n->backend);
-    let_go(n);
-}
 
 int64_t plumb__held_layers_done(const plumb_network *n, int64_t layer) {
     return n->holding ? n->first_unsettled : layer + 1;

@@ -71,7 +71,7 @@ static int lose_patience(void *user, int64_t done, int64_t total) {
 /* Cancelled at every question, while the device may have stopped; then other tokens, as many of them. */
 static void cancelled_before_a_miss_is_told(void) {
     set_up();
-    metal_fake_delays(1, 0);
+    metal_delays(1, 0);
     float *logits = specimen_logits(&tiny);
     plumb_model *model = open_cache(SLOTS, PLUMB_DEVICE_METAL);
     int64_t left = 0;
@@ -153,7 +153,7 @@ static void memory_for_so_much(void) {
     float *logits = specimen_logits(&tiny);
     int errors = 0, runs = 0;
     for (int64_t more = 0; runs == 0 && more < 400; more++) {
-        metal_fake_delays(3, 0);
+        metal_delays(3, 0);
         plumb_model *model = open_cache(SLOTS, PLUMB_DEVICE_METAL);
         fake_metal_options options = fake_metal_defaults();
         options.memory_bytes = (uint64_t)(fake_metal_count().live_bytes + more * more * 1000);
@@ -169,7 +169,7 @@ static void memory_for_so_much(void) {
             T_CHECK(status == PLUMB_ERROR_MEMORY && err.found[0], "%" PRId64 ": status %d", more, (int)status);
         }
         if (status == PLUMB_OK) check_bits(reference, logits, ROWS, "little memory", more);
-        metal_fake_delays(4, 0);
+        metal_delays(4, 0);
         if (!session) session = specimen_session(model, END);
         specimen_must(advance(session, ROWS + 2, logits, &err), &err, "with memory");
         check_bits(reference, logits, ROWS + 2, "memory again", more);
@@ -233,7 +233,7 @@ static void told_as_by_the_cpu(void) {
     static const int64_t slots[] = {SLOTS, 20, 48, 5};
     told *cpu = malloc(sizeof *cpu), *gpu = malloc(sizeof *gpu);
     for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
-        metal_fake_delays(i + 1, 20);
+        metal_delays(i + 1, 20);
         listen(PLUMB_DEVICE_CPU, slots[i], cpu);
         listen(PLUMB_DEVICE_METAL, slots[i], gpu);
         T_CHECK(cpu->routes.n > 100 && !memcmp(&cpu->routes, &gpu->routes, sizeof cpu->routes),
@@ -253,7 +253,7 @@ static void told_as_by_the_cpu(void) {
 /* The cache grows and shrinks between batches, below a layer too. */
 static void sizes_between_batches(void) {
     set_up();
-    metal_fake_delays(5, 0);
+    metal_delays(5, 0);
     static const int64_t slots[] = {48, 12, 13, 3, 20, 1, 48, 2, 14, 12};
     float *logits = specimen_logits(&tiny);
     plumb_model *model = open_cache(SLOTS, PLUMB_DEVICE_METAL);
@@ -295,7 +295,7 @@ static void *take_part(void *arg) {
 /* Two models, two sessions of each, four threads; caches change their size meanwhile. */
 static void threads(void) {
     set_up();
-    metal_fake_delays(6, 20);
+    metal_delays(6, 20);
     enum { THREADS = 4 };
     plumb_model *model[2] = {open_cache(SLOTS, PLUMB_DEVICE_METAL),
                              metal_model_open(&tiny, PLUMB_DEVICE_METAL, (plumb_model_options){0})};
