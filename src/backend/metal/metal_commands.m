@@ -175,10 +175,13 @@ void plumb__metal_wait(plumb_backend *b) { plumb__metal_finish(plumb__metal(b));
 
 /* Whether something is known to have gone wrong.  The GPU may be about to say so. */
 static bool is_faulty(plumb_metal_backend *m) {
-    pthread_mutex_lock(&m->lock);
-    plumb__metal_collect(m);
-    bool failed = m->failure != PLUMB_OK;
-    pthread_mutex_unlock(&m->lock);
+    bool failed;
+    @autoreleasepool {
+        pthread_mutex_lock(&m->lock);
+        plumb__metal_collect(m);
+        failed = m->failure != PLUMB_OK;
+        pthread_mutex_unlock(&m->lock);
+    }
     return failed || __atomic_load_n(&m->control->fault, __ATOMIC_RELAXED) != 0;
 }
 

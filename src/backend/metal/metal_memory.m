@@ -71,7 +71,9 @@ void plumb__metal_find(plumb_metal_backend *m, const void *const *memory, int n,
 uint64_t plumb__metal_address(plumb_backend *b, const void *memory) {
     plumb_metal_place place;
     plumb__metal_find(plumb__metal(b), &memory, 1, &place);
-    return place.buffer ? (uint64_t)[place.buffer gpuAddress] + place.offset : 0;
+    @autoreleasepool {
+        return place.buffer ? (uint64_t)[place.buffer gpuAddress] + place.offset : 0;
+    }
 }
 
 /* ---- Residency and garbage -------------------------------------------------------------------- */

@@ -15,7 +15,9 @@ static void *prepare(plumb_backend *b, const plumb_matrix *w, int64_t *bytes) {
 }
 
 static int64_t memory_limit(plumb_backend *b) {
-    return (int64_t)[plumb__metal(b)->device recommendedMaxWorkingSetSize];
+    @autoreleasepool {
+        return (int64_t)[plumb__metal(b)->device recommendedMaxWorkingSetSize];
+    }
 }
 
 const plumb_backend_ops plumb__metal_ops = {

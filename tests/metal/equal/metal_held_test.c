@@ -133,6 +133,7 @@ static void every_commit_fails(void) {
     for (int failed = 1; failed > 0 && nth < 1000; nth++) {
         fake_metal_options options = fake_metal_defaults();
         options.seed = (uint64_t)nth;
+        options.litters = true;
         options.fail_commit = nth;
         options.fail_code = codes[nth % 2];
         options.fail_signals = nth % 4 < 2;
@@ -140,6 +141,8 @@ static void every_commit_fails(void) {
         failed = run_again_and_again(session, logits, nth);
         T_CHECK(failed <= 1, "commit %" PRId64 ": %d requests failed", nth, failed);
         CHECK_VALIDATION("commits");
+        fake_metal_settle();
+        T_CHECK(fake_metal_count().autoreleased == 0, "commit %" PRId64 ": something is left", nth);
     }
     T_CHECK(nth > 18 && nth < 1000, "%" PRId64 " commits", nth); /* three requests of six layers */
     plumb_session_destroy(session);
@@ -263,6 +266,9 @@ static void sizes_between_batches(void) {
         specimen_advance(&tiny, session, ROWS, logits);
         for (int i = 0; ROWS + i < END; i++) {
             specimen_must(plumb_model_set_cache(model, 0, slots[i], &err), &err, "set_cache");
+            plumb_stream_stats stats; /* at once: nothing is held between batches */
+            plumb_model_get_stream_stats(model, &stats);
+            T_CHECK(stats.expert_slots == slots[i], "%" PRId64 " slots, not %" PRId64, stats.expert_slots, slots[i]);
             specimen_advance(&tiny, session, ROWS + 1 + i, logits);
             T_CHECK(fake_metal_count().live_buffers < 1000, "buffers");
         }
@@ -272,6 +278,31 @@ static void sizes_between_batches(void) {
     plumb_model_close(model);
     CHECK_VALIDATION("sizes");
     free(logits);
+}
+
+/* Chunks of a prompt of which upper layers get a few rows only, or none: layers that stop half way, with
+ * experts missing before and after them. */
+static void layers_left_out(void) {
+    set_up();
+    metal_fake_delays(8, 0);
+    enum { LONG = 40 };
+    float *logits = specimen_logits(&tiny), *expected = metal_reference(&tiny);
+    for (int64_t chunk = 9; chunk <= 13; chunk += 2) {
+        plumb_model *model = open_cache(48, PLUMB_DEVICE_METAL);
+        plumb_session *session = specimen_session(model, chunk);
+        const float *row = NULL;
+        plumb_error err;
+        specimen_must(plumb_session_eval(session, tiny.tokens, LONG, &row, &err), &err, "prompt");
+        memcpy(logits + (LONG - 1) * tiny.vocab, row, (size_t)tiny.vocab * sizeof *row);
+        specimen_advance(&tiny, session, LONG + 2, logits);
+        int64_t at = specimen_first_difference(&tiny, expected, logits, LONG - 1, LONG + 2);
+        T_CHECK(at < 0, "chunks of %" PRId64 ": position %" PRId64 " differs", chunk, at);
+        plumb_session_destroy(session);
+        plumb_model_close(model);
+        CHECK_VALIDATION("left out");
+    }
+    free(logits);
+    free(expected);
 }
 
 /* ---- Threads ---------------------------------------------------------------------------------------- */
@@ -318,4 +349,4 @@ static void threads(void) {
 T_MAIN({"cancelled_before_a_miss_is_told", cancelled_before_a_miss_is_told},
        {"every_commit_fails", every_commit_fails}, {"memory_for_so_much", memory_for_so_much},
        {"told_as_by_the_cpu", told_as_by_the_cpu}, {"sizes_between_batches", sizes_between_batches},
-       {"threads", threads})
+       {"layers_left_out", layers_left_out}, {"threads", threads})

@@ -82,6 +82,7 @@ NSErrorDomain const MTLCommandBufferErrorDomain = @"MTLCommandBufferErrorDomain"
 }
 
 - (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value {
+    fake_leave_behind();
     if (![self isOpenFor:"encodeSignalEvent"]) return;
     if (fake_is_zombie(event)) {
         fake_object_to("encodeSignalEvent: the event was deallocated");
@@ -94,6 +95,7 @@ NSErrorDomain const MTLCommandBufferErrorDomain = @"MTLCommandBufferErrorDomain"
 }
 
 - (void)commit {
+    fake_leave_behind();
     if (![self isOpenFor:"commit"]) return;
     fake_state *state = fake_lock();
     status = MTLCommandBufferStatusCommitted;
@@ -110,6 +112,7 @@ NSErrorDomain const MTLCommandBufferErrorDomain = @"MTLCommandBufferErrorDomain"
 }
 
 - (void)waitUntilCompleted {
+    fake_leave_behind();
     fake_state *state = fake_lock();
     bool committed = status != MTLCommandBufferStatusNotEnqueued;
     if (committed && status < MTLCommandBufferStatusCompleted) state->counters.waits++;
@@ -119,6 +122,7 @@ NSErrorDomain const MTLCommandBufferErrorDomain = @"MTLCommandBufferErrorDomain"
 }
 
 - (MTLCommandBufferStatus)status {
+    fake_leave_behind();
     fake_lock();
     MTLCommandBufferStatus now = status;
     fake_unlock();
@@ -126,6 +130,7 @@ NSErrorDomain const MTLCommandBufferErrorDomain = @"MTLCommandBufferErrorDomain"
 }
 
 - (NSError *)error {
+    fake_leave_behind();
     return [self status] == MTLCommandBufferStatusError ? failure : nil;
 }
 

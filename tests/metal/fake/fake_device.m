@@ -36,6 +36,7 @@ const emulated_parameter *fake_parameter(const emulated_kernel *kernel, bool thr
 @implementation FakeDevice
 
 - (NSString *)name {
+    fake_leave_behind();
     return [NSString stringWithUTF8String:options().name];
 }
 
@@ -44,6 +45,7 @@ const emulated_parameter *fake_parameter(const emulated_kernel *kernel, bool thr
 }
 
 - (uint64_t)recommendedMaxWorkingSetSize {
+    fake_leave_behind();
     return options().working_set_bytes;
 }
 
@@ -75,14 +77,17 @@ const emulated_parameter *fake_parameter(const emulated_kernel *kernel, bool thr
 }
 
 - (id<MTLCommandQueue>)newCommandQueue {
+    fake_leave_behind();
     return [[FakeQueue alloc] initWithDevice:self];
 }
 
 - (id<MTLSharedEvent>)newSharedEvent {
+    fake_leave_behind();
     return [[FakeEvent alloc] init];
 }
 
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)placement {
+    fake_leave_behind();
     uint64_t most = options().max_buffer_bytes;
     if (length == 0) {
         fake_object_to("newBufferWithLength: a buffer of 0 bytes");
@@ -159,6 +164,7 @@ const emulated_parameter *fake_parameter(const emulated_kernel *kernel, bool thr
 @implementation FakeLibrary
 
 - (id<MTLFunction>)newFunctionWithName:(NSString *)name {
+    fake_leave_behind();
     const emulated_kernel *kernel = emulated_kernel_find([name UTF8String]);
     if (!kernel) fake_object_to("newFunctionWithName: there is no function %s", [name UTF8String]);
     if (!kernel || is_named(kernel, options().missing_kernel)) return nil;

@@ -146,6 +146,7 @@ static bool object_to_sharing(const fake_dispatch *dispatch, const emulated_para
 }
 
 - (void)endEncoding {
+    fake_leave_behind();
     if (![self isOpenFor:"endEncoding"]) return;
     ended = true;
     [buffer encoderEnded:self];

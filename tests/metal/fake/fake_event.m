@@ -20,6 +20,7 @@
 }
 
 - (BOOL)waitUntilSignaledValue:(uint64_t)wanted timeoutMS:(uint64_t)milliseconds {
+    fake_leave_behind();
     const uint64_t year_ms = UINT64_C(365) * 24 * 3600 * 1000;
     uint64_t limited = milliseconds < year_ms ? milliseconds : year_ms;
     int64_t deadline = fake_clock_ns() + (int64_t)limited * 1000000;

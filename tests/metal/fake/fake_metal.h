@@ -32,6 +32,7 @@ typedef struct fake_metal_options {
     bool residency_sets;       /* false: macOS before 15, which does not know the method */
     uint64_t working_set_bytes, max_buffer_bytes, threadgroup_bytes;
     uint64_t max_threads;      /* of a threadgroup, of every pipeline */
+    bool litters;              /* methods that work leave an autoreleased object behind, as Metal's may */
 
     /* What goes wrong. */
     uint64_t memory_bytes;     /* buffers past this many live bytes cannot be made; 0: no limit */
@@ -56,6 +57,7 @@ typedef struct fake_metal_counters {
     int64_t live_objects;        /* of every kind, errors too */
     int64_t live_buffers, live_bytes, live_command_buffers;
     int64_t autoreleased;        /* objects that were autoreleased and are still alive */
+    int64_t most_autoreleased;   /* of these at a time, since `configure` */
     int64_t commits, dispatches; /* dispatches: those that ran */
     int64_t waits;               /* waitUntilCompleted, waitUntilSignaledValue that had to block */
 } fake_metal_counters;

@@ -18,6 +18,9 @@ void fake_died(id object, bool autoreleased);
 }
 @end
 
+/* An autoreleased object, where the options want it: whoever sends the method needs a pool. */
+void fake_leave_behind(void);
+
 @interface FakeError : NSError {
     bool autoreleased;
 }

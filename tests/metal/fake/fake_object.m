@@ -67,6 +67,8 @@ static void count(int64_t objects, int64_t autoreleases) {
     fake_state *state = fake_lock();
     state->counters.live_objects += objects;
     state->counters.autoreleased += autoreleases;
+    if (state->counters.autoreleased > state->counters.most_autoreleased)
+        state->counters.most_autoreleased = state->counters.autoreleased;
     fake_unlock();
 }
 
@@ -105,6 +107,12 @@ void fake_died(id object, bool autoreleased) {
 }
 
 @end
+
+void fake_leave_behind(void) {
+    bool litters = fake_lock()->options.litters;
+    fake_unlock();
+    if (litters) [[[FakeObject alloc] init] autorelease];
+}
 
 @implementation FakeError
 

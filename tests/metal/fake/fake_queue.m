@@ -104,6 +104,7 @@ static void *work(void *argument) {
 }
 
 - (void)addResidencySet:(id<MTLResidencySet>)set {
+    fake_leave_behind();
     if (!set || fake_is_zombie(set)) {
         fake_object_to("addResidencySet: not a live residency set");
         return;

@@ -39,6 +39,7 @@ static void commit_place(FakeBuffer *buffer, id set) {
 @implementation FakeResidencySet
 
 - (void)addAllocation:(id<MTLAllocation>)allocation {
+    fake_leave_behind();
     if (fake_is_zombie(allocation) || ![(id)allocation isKindOfClass:[FakeBuffer class]]) {
         fake_object_to("addAllocation: not a live buffer");
         return;
@@ -57,6 +58,7 @@ static void commit_place(FakeBuffer *buffer, id set) {
 }
 
 - (void)removeAllocation:(id<MTLAllocation>)allocation {
+    fake_leave_behind();
     if (fake_is_zombie(allocation) || ![(id)allocation isKindOfClass:[FakeBuffer class]]) {
         fake_object_to("removeAllocation: not a live buffer");
         return;
@@ -72,16 +74,19 @@ static void commit_place(FakeBuffer *buffer, id set) {
 }
 
 - (void)commit {
+    fake_leave_behind();
     fake_lock();
     fake_each_buffer(commit_place, self);
     fake_unlock();
 }
 
 - (void)requestResidency {
+    fake_leave_behind();
     requests++;
 }
 
 - (void)endResidency {
+    fake_leave_behind();
     if (requests-- <= 0) fake_object_to("endResidency without requestResidency");
 }
 

@@ -110,6 +110,7 @@ void fake_metal_configure(const fake_metal_options *options) {
     state.options = *options;
     state.random = options->seed;
     state.counters.commits = state.counters.dispatches = state.counters.waits = 0;
+    state.counters.most_autoreleased = state.counters.autoreleased;
     fake_unlock();
     pthread_mutex_lock(&errors.lock);
     errors.count = 0;

@@ -11,12 +11,23 @@
 
 #include "t.h"
 
+/* Most autoreleased objects that one round of a loop may leave to its pool, and what is around it. */
+enum { BENCH_LITTER = 24 };
+
 /* Opens a backend on such a device; ends the program, saying why, when it refuses. */
 static inline plumb_backend *bench_open(const fake_metal_options *options) {
-    fake_metal_configure(options);
+    fake_metal_options littering = *options;
+    littering.litters = true; /* where a pool is missing, something is left */
+    fake_metal_configure(&littering);
     plumb_backend *b = NULL;
     plumb_error err = {0};
-    if (plumb__metal_backend_create(&b, &err) == PLUMB_OK) return b;
+    if (plumb__metal_backend_create(&b, &err) == PLUMB_OK) {
+        fake_metal_settle();
+        fake_metal_counters c = fake_metal_count();
+        T_CHECK(c.autoreleased == 0 && c.most_autoreleased <= BENCH_LITTER,
+                "opened: %" PRId64 " autoreleased, %" PRId64 " at a time", c.autoreleased, c.most_autoreleased);
+        return b;
+    }
     char line[1024];
     plumb_error_line(&err, line, sizeof line);
     fprintf(stderr, "refused: %s\n", line);
