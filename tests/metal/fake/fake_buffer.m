@@ -172,6 +172,7 @@ static void bury(void *mapping, size_t bytes) {
 }
 
 - (MTLGPUAddress)gpuAddress {
+    fake_leave_behind();
     return (MTLGPUAddress)(uintptr_t)start;
 }
 

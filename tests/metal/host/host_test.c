@@ -85,6 +85,9 @@ static void release_in_flight(void) {
     plumb_act *other = b->ops->allocate(b, N * 2); /* must not take its place */
     T_CHECK(other != from && live_buffers() == buffers + 1, "freed while it is read");
     fake_metal_allow(FAKE_METAL_ALL);
+    fake_metal_settle();
+    T_CHECK(b->ops->check(b) == PLUMB_OK && b->ops->address(b, to) != 0, "a fault");
+    T_CHECK(fake_metal_count().autoreleased == 0, "freed, or looked at, without a pool");
     T_CHECK(bench_counts(b, to, N, 0), "another result");
     T_CHECK(live_buffers() == buffers, "not freed afterwards");
     b->ops->release(b, to);
