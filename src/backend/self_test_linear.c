@@ -107,6 +107,34 @@ static void linear_decoded(plumb_trial *t) { linear(t, PLUMB_MATRIX_FP8, 128, tr
 
 static void linear_logits(plumb_trial *t) { linear(t, PLUMB_MATRIX_BF16, 96, true); }
 
+/* Flushing of inputs and of outputs, each where the other does not do its work: subnormal activations under
+ * huge weights; and a last addition, of lanes 0 and 1, whose result is subnormal and is stored as it is. */
+static void linear_flushed(plumb_trial *t, plumb_matrix_type type) {
+    enum { ROWS = 2, N = 2, K = 64 };
+    plumb_act *x = plumb__trial_memory(t, ROWS * K, sizeof *x);
+#ifndef PLUMB_ROUNDING_OFF
+    for (int i = 0; i < K; i++) x[i] = (plumb_act)(i % 5 + 1);
+#endif
+    x[K] = x[K + 1] = plumb__store(0x1p-63f);
+    float weights[N * K] = {[K] = 0x1.8p-63f, [K + 1] = -0x1p-63f};
+    for (int i = 0; i < K; i++) weights[i] = 0x1p100f;
+    float *wide = plumb__trial_memory(t, N * K, sizeof *wide);
+    uint16_t *narrow = plumb__trial_memory(t, N * K, sizeof *narrow);
+    for (int i = 0; i < N * K; i++) {
+        wide[i] = weights[i];
+        narrow[i] = plumb__bf16_encode(weights[i]);
+    }
+    plumb_matrix w = {.type = type, .n = N, .k = K};
+    w.codes = type == PLUMB_MATRIX_F32 ? (const void *)wide : narrow;
+    float *y = plumb__trial_memory(t, ROWS * N, sizeof *y);
+    t->b->ops->linear(t->b, x, K, ROWS, &w, NULL, y, N);
+    plumb__trial_result_is(t, y, ROWS * N, sizeof *y);
+}
+
+static void linear_bf16_flushed(plumb_trial *t) { linear_flushed(t, PLUMB_MATRIX_BF16); }
+
+static void linear_f32_flushed(plumb_trial *t) { linear_flushed(t, PLUMB_MATRIX_F32); }
+
 const plumb_trial_case plumb__trial_linear_cases[] = {
     {"copy", "copy", copy, false},
     {"quantize", "quantize", quantize, true},
@@ -116,5 +144,7 @@ const plumb_trial_case plumb__trial_linear_cases[] = {
     {"linear", "linear_f32", linear_f32, false},
     {"linear", "linear_decoded", linear_decoded, false},
     {"linear", "linear_bf16", linear_logits, false},
+    {"linear", "linear_bf16", linear_bf16_flushed, false},
+    {"linear", "linear_f32", linear_f32_flushed, false},
     {0},
 };
