@@ -2130,8 +2130,6 @@ MUTATIONS = [
         "races_test", "accesses of other sizes overlap", "clang++"),
     one("races_of_atomics", EMULATOR + "shim/metal_atomic.h", "    EMULATED_NOTE(write);\n    __atomic_store_n",
         "    __atomic_store_n", "races_test", "a counter is cleared before it counts", "clang++"),
-    one("vectors_become_each_other", EMULATOR + "emulated_kernels.cmake", "\n  -fno-lax-vector-conversions", "",
-        "emulator_refused", "float4 + int4 would be a cast of bits", "clang++"),
     one("functions_of_metals_names", MSL + "checker.py", "if is_library_function(name) and not is_kernel:",
         "if False:", "metal_conformance", "a call may mean either"),
     one("vectors_compared", MSL + "expressions.py", "if operator.text in LOGIC:", "if False:", "metal_conformance",

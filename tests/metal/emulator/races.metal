@@ -85,6 +85,11 @@ KERNEL(written_while_many_read) {
     if (j == 0) t[0] = 1;
 }
 
+KERNEL(written_by_a_reader) {
+    if (j == 0 || j == 40) x[i] = t[0];
+    if (j == 0) t[0] = 1;
+}
+
 KERNEL(written_twice) { t[j / 2] = j; }
 
 KERNEL(wrong_flag) {
@@ -120,7 +125,10 @@ KERNEL(groups_read) {
     x[i] = next;
 }
 
-KERNEL(half_a_word) { ((threadgroup ushort *)t)[j] = t[j / 4] != 0; }
+KERNEL(half_a_word) {
+    if (j < 32) x[i] = t[j];
+    else ((threadgroup ushort *)t)[2 * (j - 32) + 1] = 1;
+}
 
 KERNEL(not_cleared_yet) {
     if (j == 3) atomic_store_explicit(counter, 0, memory_order_relaxed);

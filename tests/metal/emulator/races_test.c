@@ -39,6 +39,7 @@ static void not_in_order(void) {
         {"read_behind_a_vote", "threadgroup(0)", "reads", NULL},
         {"written_while_read", "threadgroup(0)", "reads", "writes"},
         {"written_while_many_read", "threadgroup(0)", "reads", "writes"},
+        {"written_by_a_reader", "threadgroup(0)", "reads", "writes"},
         {"written_twice", "threadgroup(0)", "writes", NULL},
         {"wrong_flag", "threadgroup(0)", "reads", NULL},
         {"wrong_simd_flag", "threadgroup(0)", "reads", NULL},
