@@ -284,7 +284,7 @@ static void sizes_between_batches(void) {
  * experts missing before and after them. */
 static void layers_left_out(void) {
     set_up();
-    metal_fake_delays(8, 0);
+    metal_delays(8, 0);
     enum { LONG = 40 };
     float *logits = specimen_logits(&tiny), *expected = metal_reference(&tiny);
     for (int64_t chunk = 9; chunk <= 13; chunk += 2) {

@@ -17,11 +17,3 @@ float *metal_reference(const specimen *s) {
     plumb_model_close(model);
     return logits;
 }
-
-void metal_fake_delays(uint64_t seed, int64_t most_us) {
-    fake_metal_options options = fake_metal_defaults();
-    options.seed = seed;
-    options.litters = true;
-    options.delay_us_max = most_us;
-    fake_metal_configure(&options);
-}

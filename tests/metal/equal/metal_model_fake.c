@@ -6,6 +6,7 @@
 void metal_delays(uint64_t seed, int64_t most_us) {
     fake_metal_options options = fake_metal_defaults();
     options.seed = seed;
+    options.litters = true;
     options.delay_us_max = most_us;
     fake_metal_configure(&options);
 }
