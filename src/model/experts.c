@@ -15,8 +15,8 @@ enum {
     NEARLY_ALL = 4        /* choices for each expert of a layer: e^-4 of them are left out */
 };
 
-int32_t *plumb__expert_ids(const plumb_network *n, const plumb_batch *batch, int64_t layer) {
-    return n->work.expert_ids + layer * batch->rows * n->config->experts_per_token;
+int32_t *plumb__expert_ids(const plumb_network *n, int64_t rows, int64_t layer) {
+    return n->work.expert_ids + layer * rows * n->config->experts_per_token;
 }
 
 /* Sorts slots by expert, by counting, and makes one group per expert in use; their ids go to
@@ -143,7 +143,7 @@ static plumb_status compute(plumb_network *n, const plumb_batch *batch, int64_t 
 
 void plumb__experts_tell(plumb_network *n, const plumb_batch *batch, int64_t layer, int64_t first) {
     int64_t rows = batch->rows - first, k = n->config->experts_per_token;
-    const int32_t *ids = plumb__expert_ids(n, batch, layer);
+    const int32_t *ids = plumb__expert_ids(n, batch->rows, layer);
     if (rows == 0) return;
     if (n->routes)
         for (int64_t r = 0; r < rows; r++)
@@ -160,7 +160,7 @@ plumb_status plumb__experts_from_source(plumb_network *n, const plumb_batch *bat
     plumb_workspace *w = &n->work;
     int64_t rows = batch->rows - first, k = c->experts_per_token;
     const plumb_act *x = w->x + first * c->hidden;
-    int64_t n_groups = group_slots(n, plumb__expert_ids(n, batch, layer), rows);
+    int64_t n_groups = group_slots(n, plumb__expert_ids(n, batch->rows, layer), rows);
     plumb_status status =
         plumb__source_request(n->source, layer, w->distinct, w->distinct_rows, n_groups, err);
     if (status != PLUMB_OK) return status;
@@ -176,7 +176,7 @@ plumb_status plumb__experts_from_source(plumb_network *n, const plumb_batch *bat
 plumb_status plumb__experts(plumb_network *n, const plumb_batch *batch, int64_t layer,
                             int64_t first, plumb_error *err) {
     const plumb_act *x = n->work.x + first * n->config->hidden;
-    route(n, x, batch->rows - first, layer, plumb__expert_ids(n, batch, layer),
+    route(n, x, batch->rows - first, layer, plumb__expert_ids(n, batch->rows, layer),
           n->work.expert_weights);
     if (n->holding) {
         plumb__held_experts(n, batch, layer, first);

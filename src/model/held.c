@@ -54,7 +54,7 @@ void plumb__held_experts(plumb_network *n, const plumb_batch *batch, int64_t lay
         .layer = layer, .experts = c->experts, .k = c->experts_per_token,
         .table = plumb__source_addresses(n->source) + layer * c->experts,
         .shared = &n->weights.layer[layer].shared, .x = w->xq,
-        .ids = plumb__expert_ids(n, batch, layer), .weights = w->expert_weights,
+        .ids = plumb__expert_ids(n, batch->rows, layer), .weights = w->expert_weights,
         .limit = c->swiglu_limit, .slots = w->slots, .where = w->slot_where,
         .slot_weights = w->slot_weights, .outputs = w->expert_out, .out = w->out + first * c->hidden};
     ops->experts_held(n->backend, &args, rows);

@@ -122,8 +122,8 @@ PLUMB_MUST_CHECK plumb_status plumb__experts(plumb_network *network, const plumb
 PLUMB_MUST_CHECK plumb_status plumb__experts_from_source(plumb_network *network,
                                                          const plumb_batch *batch, int64_t layer,
                                                          int64_t first, plumb_error *err);
-/* What the router chose for a layer's rows: [rows][k], of those that went through it. */
-int32_t *plumb__expert_ids(const plumb_network *network, const plumb_batch *batch, int64_t layer);
+/* What the router chose in a layer: [][k], of the rows that went through it, of a batch of `rows`. */
+int32_t *plumb__expert_ids(const plumb_network *network, int64_t rows, int64_t layer);
 /* Tells who listens, and the source when the backend found them by itself, which experts a layer's rows
  * from `first` on use. */
 void plumb__experts_tell(plumb_network *network, const plumb_batch *batch, int64_t layer,

@@ -38,8 +38,8 @@ static inline const float *oracle_row(const oracle_run *run, int64_t position) {
 /* Whether the ascending list of compressed positions that `row` of the batch attends to is the
  * golden one (-1: unused). */
 bool oracle_same_list(const plumb_network *network, int64_t row, const int32_t *golden);
-/* Whether the row's experts are the golden ones, as sets. */
-bool oracle_same_experts(const plumb_network *network, int64_t row, const uint8_t *golden);
+/* Whether the experts that a row's router chose are the golden ones, as sets of k. */
+bool oracle_same_experts(const int32_t *ids, const uint8_t *golden, int64_t k);
 /* Whether the row's candidate pool is the golden mask[n] of compressed positions, which holds whole
  * blocks, the newest one too. */
 bool oracle_same_pool(const plumb_network *network, int64_t row, const uint8_t *mask, int64_t n);

@@ -60,8 +60,8 @@ static void watch(void *user, plumb_network *n, plumb_point point, int64_t layer
             compare_lists(s, n, layer, position, row);
         if (point == PLUMB_POINT_FFN_OUT) {
             s->rows_seen++;
-            s->experts_off += !oracle_same_experts(
-                n, row, s->experts.u8 + (layer * run->n_ids + position) * k);
+            s->experts_off += !oracle_same_experts(plumb__expert_ids(n, rows, layer) + row * k,
+                                                   s->experts.u8 + (layer * run->n_ids + position) * k, k);
         }
         if (point == PLUMB_POINT_LAYER_OUT) compare_hidden(s, n, layer, position, row);
     }

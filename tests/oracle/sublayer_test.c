@@ -62,11 +62,12 @@ static void compare_experts(watched *w, const plumb_network *n, int64_t layer, i
     golden weights = goldens_get(w->g, "prefill.gate_weights.f32", "F32");
     for (int64_t r = 0; r < rows; r++) {
         const uint8_t *want = ids.u8 + (layer * rows + r) * k;
+        const int32_t *chosen = plumb__expert_ids(n, rows, layer) + r * k;
         w->expert_rows++;
-        w->experts_off += !oracle_same_experts(n, r, want);
+        w->experts_off += !oracle_same_experts(chosen, want, k);
         for (int64_t i = 0; i < k; i++)
             for (int64_t j = 0; j < k; j++)
-                if (n->work.expert_ids[r * k + i] == want[j])
+                if (chosen[i] == want[j])
                     ulp_count_float(&w->expert_weights, n->work.expert_weights + r * k + i,
                                     weights.f32 + (layer * rows + r) * k + j, 1);
     }
