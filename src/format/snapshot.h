@@ -85,7 +85,7 @@ struct plumb_snapshot {
 plumb__text192 plumb__snapshot_section_name(const plumb_snapshot_header *header,
                                             const plumb_snapshot_section *section);
 
-/* The header from the first `size` bytes of a file of `file_bytes`; then the table, table_bytes of it,
+/* The header from the first `size` bytes of a file of `file_bytes`, at least `size`; then the table, table_bytes of it,
  * which follows.  *sections is one block of header->sections; free() it. */
 PLUMB_MUST_CHECK plumb_status plumb__snapshot_parse_header(const uint8_t *bytes, int64_t size,
                                                            int64_t file_bytes, const char *path,

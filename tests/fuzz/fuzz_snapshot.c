@@ -1,5 +1,5 @@
-/* Header and table of a snapshot from anywhere.  The file is as large as its header says, and checksums are made
- * right: random bytes would not come past them. */
+/* Header and table of a snapshot from anywhere.  The file is as large as its header says, where that can be,
+ * and checksums are made right: random bytes would not come past them. */
 #include "format/snapshot.h"
 
 #include <stdlib.h>
@@ -67,7 +67,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int64_t file_bytes = (int64_t)size;
     if (size >= PLUMB_SNAPSHOT_HEADER_BYTES) {
         seal(bytes, size);
-        memcpy(&file_bytes, bytes + FILE_BYTES, 8);
+        int64_t said;
+        memcpy(&said, bytes + FILE_BYTES, 8);
+        if (said > file_bytes) file_bytes = said; /* these bytes are in the file, however short it claims to be */
     }
     plumb_status status =
         plumb__snapshot_parse_header(bytes, (int64_t)size, file_bytes, "x", &header, &err);
