@@ -5,16 +5,12 @@
 #include "base/error.h"
 #include "base/machine.h"
 
-static void say(const plumb_model_options *options, plumb_log_level level, const char *line) {
-    if (options->log) options->log(options->log_user, level, line);
-}
-
 static plumb_status open_metal(plumb_model *model, const plumb_model_options *options,
                                plumb_error *err) {
     plumb_status status = plumb__metal_backend_create(&model->backend, err);
     if (status != PLUMB_OK) return status;
     model->cpu_level = NULL;
-    say(options, PLUMB_LOG_INFO,
+    plumb__model_log(options, PLUMB_LOG_INFO,
         plumb__format("metal: %s", plumb__metal_device_name(model->backend)).s);
     return PLUMB_OK;
 }
@@ -26,7 +22,7 @@ static plumb_status open_cpu(plumb_model *model, const plumb_model_options *opti
         plumb__cpu_backend_create(model->threads, level ? level : options->cpu_level,
                                   &model->backend, &model->cpu_level, err);
     if (status != PLUMB_OK) return status;
-    say(options, PLUMB_LOG_INFO,
+    plumb__model_log(options, PLUMB_LOG_INFO,
         plumb__format("cpu: %s kernels, %d threads", model->cpu_level, model->threads).s);
     return PLUMB_OK;
 }
@@ -39,7 +35,7 @@ plumb_status plumb__device_open(plumb_model *model, const plumb_model_options *o
         if (open_metal(model, options, &why) == PLUMB_OK) return PLUMB_OK;
         char line[1024];
         plumb_error_line(&why, line, sizeof line);
-        say(options, PLUMB_LOG_WARNING, plumb__format("not on Metal: %s", line).s);
+        plumb__model_log(options, PLUMB_LOG_WARNING, plumb__format("not on Metal: %s", line).s);
     }
     return open_cpu(model, options, err);
 }

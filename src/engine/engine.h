@@ -34,6 +34,9 @@ struct plumb_model {
     uint8_t digest[PLUMB_MODEL_DIGEST_BYTES];
 };
 
+/* One line to whoever opens the model; nothing when nobody listens. */
+void plumb__model_log(const plumb_model_options *options, plumb_log_level level, const char *line);
+
 /* What only tests choose: how files are read. */
 typedef struct plumb_reading {
     plumb_reader_kind reader;

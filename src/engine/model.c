@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void log_line(const plumb_model_options *options, plumb_log_level level, const char *line) {
+void plumb__model_log(const plumb_model_options *options, plumb_log_level level, const char *line) {
     if (options->log) options->log(options->log_user, level, line);
 }
 
@@ -39,7 +39,7 @@ static plumb_status choose_streaming(plumb_model *model, const plumb_model_optio
     if (memory > 0 && model->memory_bytes > memory) {
         /* A device may be allowed less than the machine has, which would look like a mistake. */
         bool is_machines = memory == plumb__machine_memory_bytes();
-        log_line(options, PLUMB_LOG_WARNING,
+        plumb__model_log(options, PLUMB_LOG_WARNING,
                  plumb__format("a memory budget of %.1f GB is cut to %s %.1f GB",
                                (double)model->memory_bytes / 1e9,
                                is_machines ? "this machine's" : "what the system lets the GPU use,",
@@ -72,7 +72,7 @@ static void log_streaming(plumb_model *model, const plumb_model_options *options
     plumb_expert_cache_stats stats;
     plumb__expert_cache_get_stats(cache, &stats);
     const plumb_model_config *c = model->network.config;
-    log_line(options, PLUMB_LOG_INFO,
+    plumb__model_log(options, PLUMB_LOG_INFO,
              plumb__format("streaming: %.1f GB for dense weights, room for %lld of %lld experts "
                            "(%.1f GB), %s",
                            (double)model->network.weights.bytes / 1e9, (long long)stats.slots,
@@ -96,7 +96,7 @@ static void read_hot_list(plumb_model *model, const plumb_model_options *options
     if (good && exists && plumb__hot_list_read(path, c, uses, &err) != PLUMB_OK) {
         char line[1024];
         plumb_error_line(&err, line, sizeof line);
-        log_line(options, PLUMB_LOG_WARNING, line);
+        plumb__model_log(options, PLUMB_LOG_WARNING, line);
         good = false;
     }
     plumb_expert_cache *cache = plumb__source_cache(model->source);
