@@ -1,6 +1,7 @@
 /* The threads of one threadgroup: drawing the next, meetings, and faults. */
 #include "scheduler.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -375,13 +376,20 @@ void scheduler::fail_at(uintptr_t address, const char *access, uintptr_t code) {
                  from(memory[i].start()), memory[i].bytes(), at);
     for (auto &f : fibers)
         if (f->has_guard_at(address)) fail("its stack is full at %s", at);
-    constexpr long long NEAR = 1 << 16;
+    /* Buffers may lie side by side: meant is the one that the access missed by least. */
+    long long missed_by = 1 << 16;
+    int nearest = -1;
     for (int i = 0; i < EMULATED_ARGUMENTS; i++) {
+        if (!dispatch->buffer[i]) continue;
         const long long offset = from(dispatch->buffer[i]);
-        if (dispatch->buffer[i] && offset > -NEAR && offset < dispatch->buffer_bytes[i] + NEAR)
-            fail("%s outside buffer(%d), byte %lld of %lld, at %s", access, i, offset,
-                 static_cast<long long>(dispatch->buffer_bytes[i]), at);
+        const long long distance = std::max(-offset, offset - static_cast<long long>(dispatch->buffer_bytes[i]));
+        if (distance >= missed_by) continue;
+        missed_by = distance;
+        nearest = i;
     }
+    if (nearest >= 0)
+        fail("%s outside buffer(%d), byte %lld of %lld, at %s", access, nearest,
+             from(dispatch->buffer[nearest]), static_cast<long long>(dispatch->buffer_bytes[nearest]), at);
     fail("%s of address 0x%llx, far from all buffers, at %s", access, from(nullptr), at);
 }
 
