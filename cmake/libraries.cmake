@@ -15,6 +15,7 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(EDIT REQUIRED IMPORTED_TARGET libedit)
+pkg_check_modules(EVENT REQUIRED IMPORTED_TARGET libevent libevent_pthreads)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   # Without it files are read by threads; older ones cannot fill a table of buffers bit by bit.
   pkg_check_modules(LIBURING IMPORTED_TARGET liburing>=2.2)

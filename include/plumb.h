@@ -200,6 +200,23 @@ typedef struct plumb_sync_report {
 PLUMB_MUST_CHECK plumb_status plumb_session_sync(plumb_session *session, const int32_t *tokens,
                                                  int64_t n_tokens, const float **logits,
                                                  plumb_sync_report *report, plumb_error *err);
+/* The same in parts: evaluates about `most_rows` rows more (whole chunks, at least one) towards these tokens.
+ * *done: all is evaluated, and `logits` and `report` are as above, the report counting all parts.  Otherwise the
+ * session is on its way: the same call goes on, with all the tokens again; any other evaluation, rewinding or
+ * restoring first takes it back to where it was before, and keeps what it learnt. */
+PLUMB_MUST_CHECK plumb_status plumb_session_sync_part(plumb_session *session, const int32_t *tokens,
+                                                      int64_t n_tokens, int64_t most_rows, bool *done,
+                                                      const float **logits, plumb_sync_report *report,
+                                                      plumb_error *err);
+/* Appends one token to each of n different sessions of one model, as one batch: weights are read once for
+ * all.  Bits are those of n single calls.  logits[i] as plumb_session_eval has it.  After a failure no session
+ * has moved. */
+PLUMB_MUST_CHECK plumb_status plumb_sessions_step(plumb_session *const *sessions, const int32_t *tokens,
+                                                  int64_t n, const float **logits, plumb_error *err);
+/* Makes `session` hold what `other` holds, which is of the same model: a copy of its state, not an
+ * evaluation.  Refused where its context is too small; after any failure it is as before. */
+PLUMB_MUST_CHECK plumb_status plumb_session_copy(plumb_session *session, const plumb_session *other,
+                                                 plumb_error *err);
 int64_t plumb_session_length(const plumb_session *session);
 int64_t plumb_session_context(const plumb_session *session);
 /* Bytes of what the tokens have left behind, without room kept for more: caches by the token, window
@@ -223,6 +240,7 @@ typedef struct plumb_sampling {
     uint64_t seed;     /* same seed, same position, same logits: same token, on every platform */
     const plumb_logit_bias *bias; /* may be NULL */
     int32_t n_bias;
+    const uint32_t *allowed; /* bit i % 32 of word i / 32: token i may be chosen; NULL: all.  Not saved */
 } plumb_sampling;
 
 typedef struct plumb_logprob {

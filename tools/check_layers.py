@@ -17,9 +17,11 @@ BELOW = {
     "plan": ["base", "arith", "format", "stream", "backend", "model"],
     "engine": ["base", "arith", "format", "stream", "text", "backend", "model"],
     "store": ["base", "format", "engine"],
+    "grammar": ["base"],
+    "server": ["base", "grammar"],
     "synth": ["base", "arith", "format"],
     "convert": ["base", "arith", "format", "text", "model"],
-    "cli": ["base", "format", "stream", "plan", "synth", "convert"],
+    "cli": ["base", "format", "stream", "plan", "synth", "convert", "server"],
 }
 # What one folder may include of another is sometimes a single header.
 ONLY = {
@@ -35,14 +37,16 @@ ONLY = {
 }
 # Third-party and system headers that belong to few folders.
 OWNERS = {
-    "jansson.h": ["format", "text", "synth", "convert", "cli"],
+    "jansson.h": ["format", "text", "synth", "convert", "grammar", "server", "cli"],
     "pcre2.h": ["text"],
     "utf8proc.h": ["text"],
     "xxhash.h": ["format", "text", "stream", "engine", "store", "convert", "cli"],
     "histedit.h": ["cli"],
+    "event2/event.h": ["server"],
+    "event2/http.h": ["server"],
     "liburing.h": ["stream"],
     "openssl/evp.h": ["convert"],
-    "pthread.h": ["base", "stream", "plan", "engine", "convert", "backend"],
+    "pthread.h": ["base", "stream", "plan", "engine", "convert", "backend", "server"],
     "Metal/Metal.h": ["backend"],
     "Foundation/Foundation.h": ["backend"],
     "immintrin.h": ["arith", "backend"],

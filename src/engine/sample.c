@@ -11,6 +11,7 @@
  *     the position
  * Log-probabilities are another matter: of the logits as given, over the whole vocabulary. */
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "arith/float_env.h"
@@ -115,13 +116,15 @@ static int32_t draw(const plumb_candidates *candidates, int64_t kept, float unif
     return candidates->items[i].token;
 }
 
-/* Adds the biases to a copy of the logits, which the caller frees. */
+/* A copy of the logits, which the caller frees, with biases added and forbidden tokens at -inf. */
 static float *biased_copy(const float *logits, int64_t vocab_size, const plumb_sampling *sampling) {
     float *copy = malloc((size_t)vocab_size * sizeof *copy);
     if (!copy) return NULL;
     memcpy(copy, logits, (size_t)vocab_size * sizeof *copy);
     for (int32_t i = 0; i < sampling->n_bias; i++)
         copy[sampling->bias[i].token] += sampling->bias[i].bias;
+    for (int64_t i = 0; sampling->allowed && i < vocab_size; i++)
+        if (!(sampling->allowed[i / 32] >> i % 32 & 1)) copy[i] = -INFINITY;
     return copy;
 }
 
@@ -216,7 +219,7 @@ sample_in_contract(const float *logits, int64_t vocab_size, const plumb_sampling
     plumb_status status = check_sampling(sampling, vocab_size, err);
     if (status != PLUMB_OK) return status;
     float *biased = NULL;
-    if (sampling->n_bias > 0) {
+    if (sampling->n_bias > 0 || sampling->allowed) {
         biased = biased_copy(logits, vocab_size, sampling);
         if (!biased)
             return plumb__fail_memory(err, "biased logits", (size_t)vocab_size * sizeof *biased);

@@ -299,6 +299,15 @@ plumb_status plumb_session_sync(plumb_session *s, const int32_t *tokens, int64_t
     return PLUMB_OK;
 }
 
+plumb_status plumb_session_sync_part(plumb_session *s, const int32_t *tokens, int64_t n_tokens,
+                                     int64_t most_rows, bool *done, const float **logits,
+                                     plumb_sync_report *report, plumb_error *err) {
+    (void)most_rows;
+    plumb_status status = plumb_session_sync(s, tokens, n_tokens, logits, report, err);
+    if (status == PLUMB_OK) *done = true;
+    return status;
+}
+
 plumb_status plumb_session_rewind(plumb_session *s, int64_t length, plumb_error *err) {
     int64_t now = s->state->length, known = s->known;
     if (length < 0 || length > now)
