@@ -56,6 +56,17 @@ typedef struct plumb_resume_point {
 
 enum { PLUMB_MAX_RESUME_POINTS = 16 };
 
+/* How far a sync in parts has come: rings and carries that are good for going on to these tokens only, since
+ * rows which the end does not need were left out (docs/model.md section 7). */
+typedef struct plumb_sync_part {
+    int64_t length;   /* evaluated so far; 0: there is no such sync */
+    int64_t end;      /* where it goes */
+    int64_t cached;   /* tokens whose compressed keys were known when it began */
+    int64_t first;    /* the first position that was evaluated */
+    int64_t shared;   /* tokens that the session knew, for the report */
+    uint8_t *fixed;   /* NULL until there was one */
+} plumb_sync_part;
+
 struct plumb_session {
     plumb_model *model;
     plumb_session_options options;
@@ -67,6 +78,7 @@ struct plumb_session {
     bool stepped_back; /* the rings are those of one position more: a second step needs others */
     float *logits;   /* [vocab] of the last token of the last plumb_session_eval */
     uint8_t *backup; /* fixed part at the start of a call, to undo it */
+    plumb_sync_part part;
     int64_t counted_bytes, promised_bytes; /* in the model's sums */
     plumb_resume_point point[PLUMB_MAX_RESUME_POINTS]; /* ascending length */
     int n_points;
@@ -81,6 +93,19 @@ typedef struct plumb_session_contents {
     plumb_resume_point point[PLUMB_MAX_RESUME_POINTS];
     int n_points;
 } plumb_session_contents;
+
+/* Parts of session.c that its neighbours share. */
+PLUMB_MUST_CHECK plumb_status plumb__session_check_tokens(const plumb_session *session, int64_t length,
+                                                          const int32_t *tokens, int64_t n,
+                                                          plumb_error *err);
+/* Puts tokens[n] behind the first `start` of the session's, of which those that it knows already stay
+ * known.  They may be its own, from before going back, and growing moves these. */
+PLUMB_MUST_CHECK plumb_status plumb__session_put_tokens(plumb_session *session, int64_t start,
+                                                        const int32_t *tokens, int64_t n,
+                                                        plumb_error *err);
+void plumb__session_keep_logits(plumb_session *session, const float *logits);
+/* After evaluating `n` tokens: a place to go back to, where one is due. */
+void plumb__session_advanced(plumb_session *session, int64_t n);
 void plumb__session_replace(plumb_session *session, const plumb_session_contents *contents);
 
 #endif

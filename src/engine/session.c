@@ -35,16 +35,18 @@ static plumb_status check_options(plumb_model *model, plumb_session_options *o, 
     return PLUMB_OK;
 }
 
-static int64_t bytes_of(const plumb_session *s, int64_t state_bytes, int64_t points,
+/* `kept`: copies of rings and carries. */
+static int64_t bytes_of(const plumb_session *s, int64_t state_bytes, int64_t kept,
                         int64_t token_room) {
-    return state_bytes + (points + 1) * plumb__state_fixed_bytes(s->state) +
+    return state_bytes + kept * plumb__state_fixed_bytes(s->state) +
            token_room * (int64_t)sizeof *s->tokens +
            s->model->network.config->vocab * (int64_t)sizeof *s->logits;
 }
 
 /* Brings the model's account of its sessions up to date. */
 void plumb__session_count_bytes(plumb_session *s) {
-    int64_t bytes = bytes_of(s, plumb__state_bytes(s->state), s->n_points, s->token_capacity);
+    int64_t kept = s->n_points + 1 + (s->part.fixed != NULL);
+    int64_t bytes = bytes_of(s, plumb__state_bytes(s->state), kept, s->token_capacity);
     s->model->session_bytes += bytes - s->counted_bytes;
     s->counted_bytes = bytes;
 }
@@ -54,7 +56,7 @@ static plumb_status promise(plumb_session *s, plumb_error *err) {
     const plumb_session_options *o = &s->options;
     int64_t most = plumb__state_bytes_at(s->model->network.config, o->context);
     /* Lists of tokens grow by doubling. */
-    s->promised_bytes = bytes_of(s, most, PLUMB_MAX_RESUME_POINTS, 2 * o->context);
+    s->promised_bytes = bytes_of(s, most, PLUMB_MAX_RESUME_POINTS + 2, 2 * o->context);
     s->model->promised_bytes += s->promised_bytes;
     return plumb__budget_check_session(s->model, o->context,
                                        o->chunk < o->context ? o->chunk : o->context, err);
@@ -99,6 +101,7 @@ void plumb_session_destroy(plumb_session *session) {
     free(session->tokens);
     free(session->logits);
     free(session->backup);
+    free(session->part.fixed);
     free(session);
 }
 
@@ -122,6 +125,7 @@ void plumb__session_replace(plumb_session *s, const plumb_session_contents *cont
     s->known = s->state->length;
     s->stepped_back = contents->stepped_back;
     s->n_points = contents->n_points;
+    s->part.length = 0;
     memcpy(s->point, contents->point, sizeof s->point);
     /* A point is a place to step back from. */
     if (s->state->length > 0 && !s->stepped_back) plumb__resume_add(s);
@@ -141,8 +145,8 @@ static int report_progress(void *user, int64_t layer, int64_t layers) {
                                 p->total);
 }
 
-static plumb_status check_tokens(const plumb_session *s, int64_t length, const int32_t *tokens,
-                                 int64_t n, plumb_error *err) {
+plumb_status plumb__session_check_tokens(const plumb_session *s, int64_t length, const int32_t *tokens,
+                                         int64_t n, plumb_error *err) {
     int64_t vocab = s->model->network.config->vocab;
     if (n < 1 || !tokens)
         return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "tokens", -1, "none", "at least one");
@@ -171,7 +175,9 @@ typedef struct evaluation {
     bool all_logits;  /* of every row, or only of the last */
     plumb_logits_sink sink;
     void *user;
+    int64_t most_rows; /* 0: all; otherwise it may stop, and go on, after so many */
     int64_t first;    /* out: the first position that was evaluated */
+    bool stopped;     /* out: after most_rows */
 } evaluation;
 
 /* The first chunk's position.  What the caches hold need not be evaluated again, but for what the rings
@@ -183,10 +189,11 @@ static int64_t first_position(const plumb_session *s, const evaluation *e) {
     return first > start ? first : start;
 }
 
-static plumb_status run_chunk(plumb_session *s, const evaluation *e, int64_t cached,
+static plumb_status run_chunk(plumb_session *s, const evaluation *e, int64_t cached, int64_t most,
                               plumb_error *err) {
     int64_t at = s->state->length, left = e->end - at;
     int64_t rows = left < s->options.chunk ? left : s->options.chunk;
+    if (rows > most) rows = most;
     /* Caches take their room first: experts get what is left of it. */
     plumb_status status = plumb__state_reserve(s->state, at + rows, err);
     if (status != PLUMB_OK) return status;
@@ -204,28 +211,53 @@ static plumb_status run_chunk(plumb_session *s, const evaluation *e, int64_t cac
     return plumb__network_forward(&s->model->network, &batch, err);
 }
 
+/* Where the evaluation begins, or goes on; returns the positions whose compressed keys it need not make. */
+static int64_t begin(plumb_session *s, evaluation *e) {
+    if (e->most_rows > 0 && s->part.length > 0) {
+        plumb__state_restore_fixed(s->state, s->part.length, s->part.fixed);
+        e->first = s->part.first;
+        return s->part.cached;
+    }
+    s->state->length = e->first = first_position(s, e);
+    return s->known;
+}
+
+/* Remembers how far it came; without memory the next part begins anew. */
+static void stop(plumb_session *s, evaluation *e, int64_t cached) {
+    plumb_sync_part *part = &s->part;
+    if (!part->fixed) part->fixed = malloc((size_t)plumb__state_fixed_bytes(s->state));
+    part->length = part->fixed ? s->state->length : 0;
+    if (!part->fixed) return;
+    part->end = e->end;
+    part->cached = cached;
+    part->first = e->first;
+    plumb__state_save_fixed(s->state, part->fixed);
+}
+
 /* Evaluates s->tokens[length .. end) chunk by chunk.  When one fails the session is where it was, but it
  * knows the chunks that were done: the next call with these tokens goes on from there. */
 static plumb_status run(plumb_session *s, evaluation *e, plumb_error *err) {
-    int64_t start = s->state->length, cached = s->known;
+    int64_t start = s->state->length;
     plumb__state_save_fixed(s->state, s->backup);
     plumb_status status = PLUMB_OK;
     pthread_mutex_lock(&s->model->lock);
-    s->state->length = e->first = first_position(s, e);
-    while (status == PLUMB_OK && s->state->length < e->end) {
-        status = run_chunk(s, e, cached, err);
+    int64_t cached = begin(s, e), most = e->most_rows > 0 ? e->most_rows : INT64_MAX;
+    while (status == PLUMB_OK && s->state->length < e->end && most > 0) {
+        int64_t before = s->state->length;
+        status = run_chunk(s, e, cached, most, err);
+        most -= s->state->length - before;
         if (s->state->length > s->known) s->known = s->state->length;
     }
     pthread_mutex_unlock(&s->model->lock);
-    if (status != PLUMB_OK) plumb__state_restore_fixed(s->state, start, s->backup);
+    e->stopped = status == PLUMB_OK && s->state->length < e->end;
+    if (e->most_rows > 0 && s->state->length < e->end) stop(s, e, cached);
+    if (status != PLUMB_OK || e->stopped) plumb__state_restore_fixed(s->state, start, s->backup);
     else s->stepped_back = false;
     return status;
 }
 
-/* Puts tokens[n] behind the first `start` of the session's, of which those that it knows already stay
- * known.  They may be its own, from before going back, and growing moves these. */
-static plumb_status put_tokens(plumb_session *s, int64_t start, const int32_t *tokens, int64_t n,
-                               plumb_error *err) {
+plumb_status plumb__session_put_tokens(plumb_session *s, int64_t start, const int32_t *tokens,
+                                       int64_t n, plumb_error *err) {
     int64_t known = start + count_known(s, start, tokens, n);
     bool own = s->tokens && tokens >= s->tokens && tokens < s->tokens + s->token_capacity;
     int64_t own_offset = own ? tokens - s->tokens : 0;
@@ -237,25 +269,31 @@ static plumb_status put_tokens(plumb_session *s, int64_t start, const int32_t *t
     return PLUMB_OK;
 }
 
+void plumb__session_advanced(plumb_session *s, int64_t n) {
+    int64_t last = s->n_points > 0 ? s->point[s->n_points - 1].length : 0;
+    if (n > 1 || s->state->length - last >= RESUME_DISTANCE) plumb__resume_add(s);
+}
+
 static plumb_status append(plumb_session *s, const int32_t *tokens, int64_t n, bool all_logits,
                            plumb_logits_sink sink, void *user, plumb_error *err) {
     int64_t start = s->state->length;
-    plumb_status status = check_tokens(s, start, tokens, n, err);
-    if (status == PLUMB_OK) status = put_tokens(s, start, tokens, n, err);
+    plumb_status status = plumb__session_check_tokens(s, start, tokens, n, err);
+    if (status == PLUMB_OK) status = plumb__session_put_tokens(s, start, tokens, n, err);
     if (status != PLUMB_OK) return status;
     evaluation e = {.end = start + n, .all_logits = all_logits, .sink = sink, .user = user};
     status = run(s, &e, err);
-    int64_t last = s->n_points > 0 ? s->point[s->n_points - 1].length : 0;
-    if (status == PLUMB_OK && (n > 1 || s->state->length - last >= RESUME_DISTANCE))
-        plumb__resume_add(s);
+    if (status == PLUMB_OK) plumb__session_advanced(s, n);
     plumb__session_count_bytes(s);
     return status;
 }
 
+void plumb__session_keep_logits(plumb_session *s, const float *logits) {
+    memcpy(s->logits, logits, (size_t)s->model->network.config->vocab * sizeof *logits);
+}
+
 static int keep_logits(void *user, int64_t position, const float *logits) {
     (void)position;
-    plumb_session *s = user;
-    memcpy(s->logits, logits, (size_t)s->model->network.config->vocab * sizeof *logits);
+    plumb__session_keep_logits(user, logits);
     return 0;
 }
 
@@ -276,36 +314,56 @@ plumb_status plumb_session_eval_all(plumb_session *s, const int32_t *tokens, int
 
 /* ---- Going back --------------------------------------------------------------------------------- */
 
-plumb_status plumb_session_sync(plumb_session *s, const int32_t *tokens, int64_t n_tokens,
-                                const float **logits, plumb_sync_report *report, plumb_error *err) {
-    plumb_status status = check_tokens(s, 0, tokens, n_tokens, err);
+/* Whether a part that was done goes on to these tokens, of which the session knows the first `same`: then
+ * what it put into the caches is still there. */
+static bool goes_on(const plumb_session *s, int64_t n, int64_t same) {
+    return s->part.length > 0 && s->part.end == n && s->part.length <= same;
+}
+
+static plumb_status sync(plumb_session *s, const int32_t *tokens, int64_t n, int64_t most_rows,
+                         bool *done, const float **logits, plumb_sync_report *report,
+                         plumb_error *err) {
+    plumb_status status = plumb__session_check_tokens(s, 0, tokens, n, err);
     if (status != PLUMB_OK) return status;
+    int64_t same = count_known(s, 0, tokens, n);
+    if (most_rows == 0 || !goes_on(s, n, same)) s->part.length = 0;
     /* The last token's logits are wanted: at least that one is evaluated. */
-    int64_t shared = count_known(s, 0, tokens, n_tokens);
-    if (shared == n_tokens) shared--;
-    status = put_tokens(s, shared, tokens + shared, n_tokens - shared, err);
+    int64_t shared = s->part.length > 0 ? s->part.shared : same < n ? same : n - 1;
+    status = plumb__session_put_tokens(s, same, tokens + same, n - same, err);
     if (status != PLUMB_OK) return status;
     plumb__resume_nearest(s, shared);
     plumb__resume_drop_after(s, shared);
-    evaluation e = {.end = n_tokens, .sink = logits ? keep_logits : NULL, .user = s};
+    evaluation e = {.end = n, .sink = logits ? keep_logits : NULL, .user = s, .most_rows = most_rows};
     status = run(s, &e, err);
-    if (status == PLUMB_OK) plumb__resume_add(s);
+    if (s->part.length > 0) s->part.shared = shared;
+    if (status == PLUMB_OK && !e.stopped) {
+        plumb__resume_add(s);
+        s->part.length = 0;
+    }
     plumb__session_count_bytes(s);
     if (status != PLUMB_OK) return status;
+    *done = !e.stopped;
+    if (e.stopped) return PLUMB_OK;
     if (logits) *logits = s->logits;
     if (report)
         *report = (plumb_sync_report){.cached = shared, .replayed = shared - e.first,
-                                      .evaluated = n_tokens - shared};
+                                      .evaluated = n - shared};
     return PLUMB_OK;
+}
+
+plumb_status plumb_session_sync(plumb_session *s, const int32_t *tokens, int64_t n_tokens,
+                                const float **logits, plumb_sync_report *report, plumb_error *err) {
+    bool done;
+    return sync(s, tokens, n_tokens, 0, &done, logits, report, err);
 }
 
 plumb_status plumb_session_sync_part(plumb_session *s, const int32_t *tokens, int64_t n_tokens,
                                      int64_t most_rows, bool *done, const float **logits,
                                      plumb_sync_report *report, plumb_error *err) {
-    (void)most_rows;
-    plumb_status status = plumb_session_sync(s, tokens, n_tokens, logits, report, err);
-    if (status == PLUMB_OK) *done = true;
-    return status;
+    if (most_rows < 1)
+        return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "most_rows", -1,
+                           plumb__format("%lld", (long long)most_rows).s, "1 or more");
+    return sync(s, tokens, n_tokens, most_rows, done, logits, report, err);
 }
 
 plumb_status plumb_session_rewind(plumb_session *s, int64_t length, plumb_error *err) {

@@ -11,11 +11,14 @@ static plumb_status refuse(plumb_error *err, const char *found, const char *expe
     return plumb__fail(err, PLUMB_ERROR_ARGUMENT, NULL, "session to copy", -1, found, "%s", expected);
 }
 
-static plumb_status copy_state(const plumb_session *from, plumb_session_contents *to, plumb_error *err) {
+static plumb_status copy_state(const plumb_session *from, int64_t limit, plumb_session_contents *to,
+                               plumb_error *err) {
     const plumb_state *state = from->state;
     const plumb_model_config *c = state->config;
     plumb_status status = plumb__state_create(c, state->backend, &to->state, err);
-    if (status == PLUMB_OK) status = plumb__state_reserve(to->state, state->length, err);
+    if (status != PLUMB_OK) return status;
+    to->state->limit = limit;
+    status = plumb__state_reserve(to->state, state->length, err);
     if (status != PLUMB_OK) return status;
     size_t fixed_bytes = (size_t)plumb__state_fixed_bytes(state);
     uint8_t *fixed = malloc(fixed_bytes);
@@ -55,7 +58,7 @@ plumb_status plumb_session_copy(plumb_session *s, const plumb_session *from, plu
                            plumb__format("%lld tokens to copy", (long long)length).s, "at most %lld",
                            (long long)s->options.context);
     plumb_session_contents contents = {.stepped_back = from->stepped_back};
-    plumb_status status = copy_state(from, &contents, err);
+    plumb_status status = copy_state(from, s->state->limit, &contents, err);
     if (status == PLUMB_OK && length > 0) {
         contents.tokens = plumb__grow(NULL, &contents.token_capacity, length, sizeof *contents.tokens);
         if (contents.tokens) memcpy(contents.tokens, from->tokens, (size_t)length * sizeof *contents.tokens);
@@ -65,7 +68,6 @@ plumb_status plumb_session_copy(plumb_session *s, const plumb_session *from, plu
         plumb__state_destroy(contents.state);
         return status;
     }
-    contents.state->limit = s->state->limit;
     copy_points(from, &contents);
     plumb__session_replace(s, &contents);
     return PLUMB_OK;

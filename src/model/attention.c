@@ -27,13 +27,13 @@ static void make_queries(plumb_network *n, int64_t first, int64_t end, const plu
                 w->cosine[table] + first * pairs, w->sine[table] + first * pairs, false);
 }
 
-/* The shared key and value of rows `first` to `end`, packed as the window keeps it. */
-static void make_window_keys(plumb_network *n, int64_t first, int64_t end, int64_t layer) {
+/* The shared key and value of rows from `first` on, packed as the window keeps it. */
+static void make_window_keys(plumb_network *n, const plumb_batch *batch, int64_t first, int64_t layer) {
     const plumb_model_config *c = n->config;
     const plumb_backend_ops *ops = n->backend->ops;
     const plumb_layer_weights *weights = &n->weights.layer[layer];
     plumb_workspace *w = &n->work;
-    int64_t rows = end - first, pairs = c->rope_dim / 2;
+    int64_t rows = batch->rows - first, pairs = c->rope_dim / 2;
     int64_t row_bytes = plumb__window_row_bytes(c->head_dim);
     int table = c->ratio[layer] > 0;
     ops->linear_quantized(n->backend, w->xq, rows, &weights->wkv, w->kv);
@@ -42,8 +42,8 @@ static void make_window_keys(plumb_network *n, int64_t first, int64_t end, int64
                 w->sine[table] + first * pairs, false);
     ops->pack_window(n->backend, w->kv, rows, c->head_dim, w->chunk + first * row_bytes);
     /* Rows before `first` that a ring would keep belong to positions that nothing reads again. */
-    int64_t kept = end < c->window ? end : c->window;
-    ops->copy(n->backend, w->chunk + (end - kept) * row_bytes,
+    int64_t kept = plumb__rows_kept(batch, c->window);
+    ops->copy(n->backend, w->chunk + (batch->rows - kept) * row_bytes,
               w->pending_ring + layer * kept * row_bytes, kept * row_bytes);
 }
 
@@ -70,27 +70,37 @@ static void project_output(plumb_network *n, int64_t first, int64_t end, int64_t
                           w->out + first * c->hidden);
 }
 
-/* Each row's window and selected compressed keys. */
-static void attend(plumb_network *n, const plumb_batch *batch, int64_t first, int64_t layer) {
+/* The window and the selected compressed keys of a sequence's rows from `first` on. */
+static void attend_sequence(plumb_network *n, const plumb_sequence *s, int64_t first, int64_t layer) {
     const plumb_model_config *c = n->config;
-    const plumb_backend_ops *ops = n->backend->ops;
     plumb_workspace *w = &n->work;
     int64_t source = c->kv_source[layer], row_width = c->heads * c->head_dim;
-    int64_t rows = batch->rows - first, pairs = c->rope_dim / 2;
-    int table = c->ratio[layer] > 0;
     plumb_attention_args args = {
         .query = w->query + first * row_width, .heads = c->heads, .dim = c->head_dim,
-        .window = c->window, .position = batch->state->length + first,
-        .ring = batch->state->layer[layer].ring, .chunk = w->chunk,
-        .chunk_position = batch->state->length,
-        .compressed = source >= 0 ? batch->state->layer[source].compressed : NULL,
+        .window = c->window, .position = s->state->length + first - s->row,
+        .ring = s->state->layer[layer].ring,
+        .chunk = w->chunk + s->row * plumb__window_row_bytes(c->head_dim),
+        .chunk_position = s->state->length,
+        .compressed = source >= 0 ? s->state->layer[source].compressed : NULL,
         .selected = w->selected + first * n->top_k,
         .selected_count = w->selected_count + first, .selected_stride = n->top_k,
         .sink = n->weights.layer[layer].sink, .scale = n->attention_scale,
         .out = w->attended + first * row_width};
-    ops->attention(n->backend, &args, rows);
-    ops->rotate(n->backend, args.out, rows, c->heads, c->head_dim, pairs,
-                w->cosine[table] + first * pairs, w->sine[table] + first * pairs, true);
+    n->backend->ops->attention(n->backend, &args, s->row + s->rows - first);
+}
+
+static void attend(plumb_network *n, const plumb_batch *batch, int64_t first, int64_t layer) {
+    const plumb_model_config *c = n->config;
+    plumb_workspace *w = &n->work;
+    int64_t pairs = c->rope_dim / 2;
+    int table = c->ratio[layer] > 0;
+    for (int64_t i = 0; i < plumb__sequences(batch); i++) {
+        plumb_sequence s = plumb__sequence(batch, i);
+        attend_sequence(n, &s, s.row > first ? s.row : first, layer);
+    }
+    n->backend->ops->rotate(n->backend, w->attended + first * c->heads * c->head_dim, batch->rows - first,
+                            c->heads, c->head_dim, pairs, w->cosine[table] + first * pairs,
+                            w->sine[table] + first * pairs, true);
 }
 
 void plumb__attention(plumb_network *n, const plumb_batch *batch, int64_t layer,
@@ -102,7 +112,7 @@ void plumb__attention(plumb_network *n, const plumb_batch *batch, int64_t layer,
     if (needed.key == rows) return;
     n->backend->ops->quantize(n->backend, w->x + needed.key * c->hidden, rows - needed.key,
                               c->hidden, w->xq);
-    make_window_keys(n, needed.key, rows, layer);
+    make_window_keys(n, batch, needed.key, layer);
     if (needed.full == rows) return;
     make_queries(n, needed.full, rows,
                  quantized_row(n, w->xq, c->hidden, needed.full - needed.key), layer);

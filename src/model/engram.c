@@ -7,18 +7,24 @@ static int64_t columns_of(const plumb_model_config *c) {
     return (c->engram_ngram - 1) * c->engram_heads;
 }
 
+/* Folded ids of the last tokens up to a position, oldest first. */
+static void recall(const plumb_network *n, const int32_t *tokens, int64_t position,
+                   int32_t history[PLUMB_MAX_NGRAM]) {
+    int64_t ngram = n->config->engram_ngram;
+    for (int64_t i = 0; i < ngram; i++) {
+        int64_t at = position - (ngram - 1) + i;
+        history[i] = at < 0 ? DEAD : n->token_map[tokens[at]];
+    }
+}
+
 /* Table rows of the batch's rows from `first` on: they depend on token ids only. */
 static void hash_rows(const plumb_network *n, const plumb_batch *batch, int64_t first, int engram,
                       int64_t *rows) {
-    const plumb_model_config *c = n->config;
-    int64_t columns = columns_of(c);
+    int64_t columns = columns_of(n->config);
     for (int64_t r = first; r < batch->rows; r++) {
-        int32_t history[PLUMB_MAX_NGRAM]; /* oldest first, the row's own id last */
-        int64_t position = batch->state->length + r;
-        for (int64_t i = 0; i < c->engram_ngram; i++) {
-            int64_t at = position - (c->engram_ngram - 1) + i;
-            history[i] = at < 0 ? DEAD : n->token_map[batch->tokens[at]];
-        }
+        int32_t history[PLUMB_MAX_NGRAM];
+        recall(n, batch->steps ? batch->steps[r].tokens : batch->tokens, plumb__row_position(batch, r),
+               history);
         plumb__engram_hash_rows(&n->engram[engram], history, rows + (r - first) * columns);
     }
 }

@@ -147,7 +147,7 @@ void plumb__experts_tell(plumb_network *n, const plumb_batch *batch, int64_t lay
     if (rows == 0) return;
     if (n->routes)
         for (int64_t r = 0; r < rows; r++)
-            n->routes(n->routes_user, batch->state->length + first + r, layer, ids + r * k, k);
+            n->routes(n->routes_user, plumb__row_position(batch, first + r), layer, ids + r * k, k);
     if (!n->holding) return;
     int64_t count = group_slots(n, ids, rows);
     plumb__source_used(n->source, layer, n->work.distinct, n->work.distinct_rows, count);

@@ -10,9 +10,12 @@
 static plumb_status embed(plumb_network *n, const plumb_batch *batch, plumb_error *err) {
     plumb_workspace *w = &n->work;
     int64_t hidden = n->config->hidden;
-    plumb_status status = plumb__source_embeddings(
-        n->source, batch->tokens + batch->state->length, batch->rows, w->embedding, err);
-    if (status != PLUMB_OK) return status;
+    for (int64_t i = 0; i < plumb__sequences(batch); i++) {
+        plumb_sequence s = plumb__sequence(batch, i);
+        plumb_status status = plumb__source_embeddings(n->source, s.tokens + s.state->length, s.rows,
+                                                       w->embedding + s.row * hidden, err);
+        if (status != PLUMB_OK) return status;
+    }
     for (int64_t r = 0; r < batch->rows; r++) {
         for (int64_t c = 0; c < PLUMB_HC; c++)
             for (int64_t i = 0; i < hidden; i++)
@@ -25,15 +28,19 @@ static plumb_status embed(plumb_network *n, const plumb_batch *batch, plumb_erro
 
 /* cos and sin of every row's position, for both rotary tables, and of every pair's. */
 static void rotary_rows(plumb_network *n, const plumb_batch *batch) {
-    int64_t pairs = n->config->rope_dim / 2, start = batch->state->length;
+    int64_t pairs = n->config->rope_dim / 2;
     plumb_workspace *w = &n->work;
-    for (int64_t j = 0; start / 2 + j < (start + batch->rows) / 2; j++)
-        plumb__rotary_row(n->frequency[1], pairs, (start / 2 + j) * 2, w->pair_cosine + j * pairs,
-                          w->pair_sine + j * pairs);
+    for (int64_t i = 0; i < plumb__sequences(batch); i++) {
+        plumb_sequence s = plumb__sequence(batch, i);
+        int64_t start = s.state->length;
+        for (int64_t j = 0; start / 2 + j < (start + s.rows) / 2; j++)
+            plumb__rotary_row(n->frequency[1], pairs, (start / 2 + j) * 2,
+                              w->pair_cosine + (s.row + j) * pairs, w->pair_sine + (s.row + j) * pairs);
+    }
     for (int table = 0; table < 2; table++)
         for (int64_t r = 0; r < batch->rows; r++)
-            plumb__rotary_row(n->frequency[table], pairs, start + r, w->cosine[table] + r * pairs,
-                              w->sine[table] + r * pairs);
+            plumb__rotary_row(n->frequency[table], pairs, plumb__row_position(batch, r),
+                              w->cosine[table] + r * pairs, w->sine[table] + r * pairs);
 }
 
 /* The three parts of a sublayer around its function, for rows `first` to `rows` of the batch. */
@@ -151,30 +158,38 @@ static plumb_status run_head(plumb_network *n, const plumb_batch *batch, plumb_e
         plumb_status status = plumb__network_check(n, "head", -1, err);
         if (status != PLUMB_OK) return status;
         for (int64_t i = 0; i < part; i++)
-            if (batch->sink(batch->sink_user, batch->state->length + first + r + i,
+            if (batch->sink(batch->sink_user,
+                            batch->steps ? first + r + i : plumb__row_position(batch, first + r + i),
                             w->logits + i * c->vocab))
                 return plumb__fail(err, PLUMB_ERROR_CANCELLED, NULL, NULL, -1, "cancelled", NULL);
     }
     return PLUMB_OK;
 }
 
-/* Rings take the last rows of the batch; carries take the first of its last pair. */
-static void commit(plumb_network *n, const plumb_batch *batch) {
+/* Rings take a sequence's last rows; carries take the first of its last pair. */
+static void commit_layer(plumb_network *n, const plumb_batch *batch, int64_t layer, int64_t i) {
     const plumb_model_config *c = n->config;
-    plumb_state *state = batch->state;
+    plumb_sequence s = plumb__sequence(batch, i);
+    plumb_layer_state *to = &s.state->layer[layer];
     int64_t row_bytes = plumb__window_row_bytes(c->head_dim);
-    int64_t kept = batch->rows < c->window ? batch->rows : c->window;
-    int64_t end = state->length + batch->rows;
-    for (int64_t l = 0; l < c->layers; l++) {
-        const uint8_t *pending = n->work.pending_ring + l * kept * row_bytes;
-        for (int64_t i = 0; i < kept; i++)
-            memcpy(state->layer[l].ring + (end - kept + i) % c->window * row_bytes,
-                   pending + i * row_bytes, (size_t)row_bytes);
-        if (state->layer[l].carry)
-            memcpy(state->layer[l].carry, n->work.pending_carry + l * 2 * c->head_dim,
-                   (size_t)(2 * c->head_dim) * sizeof(float));
+    int64_t kept = plumb__rows_kept(batch, c->window), own = batch->steps ? 1 : kept;
+    int64_t end = s.state->length + s.rows;
+    const uint8_t *ring = n->work.pending_ring + (layer * kept + s.row) * row_bytes;
+    for (int64_t r = 0; r < own; r++)
+        memcpy(to->ring + (end - own + r) % c->window * row_bytes, ring + r * row_bytes,
+               (size_t)row_bytes);
+    if (to->carry)
+        memcpy(to->carry,
+               n->work.pending_carry + (layer * plumb__sequences(batch) + i) * 2 * c->head_dim,
+               (size_t)(2 * c->head_dim) * sizeof(float));
+}
+
+static void commit(plumb_network *n, const plumb_batch *batch) {
+    for (int64_t i = 0; i < plumb__sequences(batch); i++) {
+        for (int64_t l = 0; l < n->config->layers; l++) commit_layer(n, batch, l, i);
+        plumb_sequence s = plumb__sequence(batch, i);
+        s.state->length += s.rows;
     }
-    state->length = end;
 }
 
 /* One after the other.  A backend that finds experts by itself may turn out to have stopped at one that
@@ -210,8 +225,10 @@ static plumb_status run_batch(plumb_network *n, const plumb_batch *batch, plumb_
 
 plumb_status plumb__network_forward(plumb_network *n, const plumb_batch *batch, plumb_error *err) {
     plumb_status status = plumb__workspace_reserve(n, batch->rows, err);
-    if (status == PLUMB_OK)
-        status = plumb__state_reserve(batch->state, batch->state->length + batch->rows, err);
+    for (int64_t i = 0; i < plumb__sequences(batch) && status == PLUMB_OK; i++) {
+        plumb_sequence s = plumb__sequence(batch, i);
+        status = plumb__state_reserve(s.state, s.state->length + s.rows, err);
+    }
     if (status != PLUMB_OK) return status;
     n->backend->ops->begin(n->backend);
     status = run_batch(n, batch, err);

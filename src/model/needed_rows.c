@@ -38,6 +38,7 @@ static int64_t row_of(const plumb_batch *batch, int64_t position) {
 
 plumb_needed_rows plumb__needed_rows(const plumb_model_config *c, const plumb_batch *batch,
                                      int64_t layer) {
+    if (batch->steps) return (plumb_needed_rows){0, 0, 0, c->is_kv_source[layer] ? 0 : batch->rows};
     int64_t full = batch->end - 1;
     if (batch->first_logits < batch->rows)
         full = least(full, batch->state->length + batch->first_logits);

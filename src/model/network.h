@@ -9,13 +9,12 @@
 #ifndef PLUMB_MODEL_NETWORK_H
 #define PLUMB_MODEL_NETWORK_H
 
+#include "model/batch.h"
 #include "model/engram_hash.h"
 #include "model/state.h"
 #include "model/weights.h"
 #include "model/workspace.h"
 #include "stream/weight_source.h"
-
-typedef struct plumb_network plumb_network;
 
 enum { PLUMB_HEAD_ROWS = 8 }; /* rows that go through the head at a time */
 
@@ -38,39 +37,6 @@ struct plumb_network {
     plumb_workspace work;
 };
 
-/* Places of the forward pass at which an observer may look at, or replace, the working memory:
- * layer inputs and outputs in work.h and work.pre, sublayer inputs in work.x, outputs in work.out. */
-typedef enum plumb_point {
-    PLUMB_POINT_LAYER_IN,   /* h before a possible Engram */
-    PLUMB_POINT_ENGRAM_OUT, /* h after it */
-    PLUMB_POINT_ATTN_IN,    /* x, normalised */
-    PLUMB_POINT_ATTN_OUT,   /* out */
-    PLUMB_POINT_FFN_IN,     /* x, normalised */
-    PLUMB_POINT_FFN_OUT,    /* out */
-    PLUMB_POINT_LAYER_OUT   /* h; pre for the next layer */
-} plumb_point;
-
-typedef void (*plumb_observer)(void *user, plumb_network *network, plumb_point point,
-                               int64_t layer, int64_t rows);
-
-/* One batch of consecutive positions of one sequence. */
-typedef struct plumb_batch {
-    plumb_state *state;
-    const int32_t *tokens;     /* the whole sequence: tokens[state->length + i] is row i */
-    int64_t rows;
-    int64_t end;               /* length after the last batch of the call: nothing is asked about rows
-                                * before it but what `first_logits` and later positions need */
-    int64_t cached;            /* the compressed caches hold the positions before it already; rows from there
-                                * on append to them */
-    int64_t first_logits;      /* rows from here on go through the head; rows: none */
-    plumb_logits_sink sink;    /* receives them, in position order */
-    void *sink_user;
-    int (*progress)(void *user, int64_t layer, int64_t layers); /* nonzero cancels; may be NULL */
-    void *progress_user;
-    plumb_observer observe;    /* may be NULL */
-    void *observe_user;
-} plumb_batch;
-
 /* The checkpoint, source and token map are kept and must outlive the network. */
 PLUMB_MUST_CHECK plumb_status plumb__network_open(const plumb_checkpoint *checkpoint,
                                                   plumb_backend *backend,
@@ -79,8 +45,8 @@ PLUMB_MUST_CHECK plumb_status plumb__network_open(const plumb_checkpoint *checkp
                                                   plumb_error *err);
 void plumb__network_close(plumb_network *network);
 
-/* Evaluates the batch and, when all went well, moves the state forward by its rows.  On any error the
- * state is as before. */
+/* Evaluates the batch and, when all went well, moves its states forward by their rows.  On any error they
+ * are as before. */
 PLUMB_MUST_CHECK plumb_status plumb__network_forward(plumb_network *network,
                                                      const plumb_batch *batch, plumb_error *err);
 
@@ -111,7 +77,7 @@ int64_t plumb__first_needed(const plumb_model_config *config, int64_t cached, in
 /* work.out = attention of layer over work.x, for the rows needed (attention.c). */
 void plumb__attention(plumb_network *network, const plumb_batch *batch, int64_t layer,
                       plumb_needed_rows needed);
-/* Compresses rows from `first` on: appends to the layer's caches what they do not hold (indexer.c). */
+/* Compresses rows from `first` on: appends to each sequence's caches what they do not hold (indexer.c). */
 void plumb__compress(plumb_network *network, const plumb_batch *batch, int64_t layer, int64_t first);
 /* Selects the lists of rows from `first` on (indexer.c). */
 void plumb__index(plumb_network *network, const plumb_batch *batch, int64_t layer, int64_t first);

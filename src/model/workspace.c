@@ -49,7 +49,9 @@ static int64_t list_requests(plumb_network *n, int64_t rows, request list[MOST_R
     int64_t pairs = c->rope_dim / 2, columns = (c->engram_ngram - 1) * c->engram_heads;
     int64_t engram_width = columns * c->engram_dim, grouped = c->o_groups * c->o_rank;
     int64_t index_rows = rows * c->index_heads;
+    int64_t steps = rows < PLUMB_MOST_STEPS ? rows : PLUMB_MOST_STEPS; /* of so many sequences at once */
     int64_t kept = rows < c->window ? rows : c->window;
+    if (kept < steps) kept = steps;
     int64_t (*q_bytes)(plumb_backend *, int64_t, int64_t) = b->ops->quantized_bytes;
     const size_t act = sizeof(plumb_act), f32 = sizeof(float), i32 = sizeof(int32_t);
     const request requests[] = {
@@ -109,7 +111,7 @@ static int64_t list_requests(plumb_network *n, int64_t rows, request list[MOST_R
         {&w->pair_cosine, (1 + rows) * pairs, f32},
         {&w->pair_sine, (1 + rows) * pairs, f32},
         {&w->pending_ring, c->layers * kept * plumb__window_row_bytes(dim), 1},
-        {&w->pending_carry, c->layers * 2 * dim, f32},
+        {&w->pending_carry, c->layers * steps * 2 * dim, f32},
         {&w->logits, PLUMB_HEAD_ROWS * c->vocab, f32},
     };
     _Static_assert(sizeof requests <= MOST_REQUESTS * sizeof *requests, "room for the list");

@@ -54,10 +54,11 @@ typedef struct plumb_workspace {
     plumb_act *engram_kv;      /* [rows][5][hidden] */
     uint8_t *live;             /* [rows] */
     float *cosine[2], *sine[2]; /* [rows][pairs]: plain, and with YaRN for compressed layers */
-    float *pair_cosine, *pair_sine; /* [1 + rows][pairs]: of pairs of tokens, from the batch's first on */
+    float *pair_cosine, *pair_sine; /* [1 + rows][pairs]: of pairs of tokens, from the batch's first on; or
+                                       * of each step's pair */
     /* What a successful batch hands over to the state. */
-    uint8_t *pending_ring;     /* [layers][min(rows, window)] packed rows */
-    float *pending_carry;      /* [layers][2][head_dim] */
+    uint8_t *pending_ring;     /* [layers][rows kept] packed rows */
+    float *pending_carry;      /* [layers][sequences][2][head_dim] */
     float *logits;             /* [PLUMB_HEAD_ROWS][vocab] */
     const float *mix_at[PLUMB_MAX_LAYERS]; /* which of pre and pre_next was `pre` at a layer's experts */
     void **blocks;             /* every allocation above, for releasing */

@@ -423,6 +423,41 @@ static void cancelled_rewind(void) {
 
 /* ---- Refusals ----------------------------------------------------------------------------------- */
 
+/* A prompt in parts costs each layer the rows that it costs at once, and one more chunk border changes no bit. */
+static void in_parts_of(subject *s, int64_t n, int64_t most_rows) {
+    int64_t whole[PLUMB_MAX_LAYERS], layers = config_of(s)->layers, parts = 0;
+    s->live = new_session(s);
+    count_anew(s);
+    sync_to(s->live, s->tokens, n, &(const float *){NULL});
+    memcpy(whole, s->rows, sizeof whole);
+    plumb_session_destroy(s->live);
+    s->live = new_session(s);
+    count_anew(s);
+    const float *logits = NULL;
+    plumb_sync_report report;
+    plumb_error err;
+    for (bool done = false; !done; parts++)
+        specimen_must(plumb_session_sync_part(s->live, s->tokens, n, most_rows, &done, &logits, &report, &err),
+                      &err, "part");
+    T_CHECK(parts == (n + most_rows - 1) / most_rows, "%" PRId64 " parts", parts);
+    T_CHECK(report.cached == 0 && report.replayed == 0 && report.evaluated == n, "%" PRId64, most_rows);
+    for (int64_t l = 0; l < layers; l++)
+        T_CHECK(s->rows[l] == whole[l], "layer %" PRId64 ": %" PRId64 " rows, not %" PRId64, l, s->rows[l], whole[l]);
+    check_fresh(s, s->tokens, n, logits, "parts", most_rows);
+    plumb_session_destroy(s->live);
+    s->live = NULL;
+}
+
+static void in_parts(void) {
+    subject *s = open_subject("tiny");
+    in_parts_of(s, 130, 1);
+    in_parts_of(s, 401, 7);
+    in_parts_of(s, 1500, 100);
+    in_parts_of(s, 1500, 256);
+    in_parts_of(s, 1000, 5000);
+    close_subject(s);
+}
+
 static void refused(void) {
     subject *s = open_subject("tiny");
     const plumb_session_options options = {.context = 20};
@@ -456,7 +491,7 @@ static void refused(void) {
     close_subject(s);
 }
 
-T_MAIN({"exact_resend", exact_resend}, {"divergence", divergence}, {"branches", branches},
+T_MAIN({"in_parts", in_parts}, {"exact_resend", exact_resend}, {"divergence", divergence}, {"branches", branches},
        {"last_token_anew", last_token_anew}, {"released_shape", released_shape},
        {"cancelled_prompt", cancelled_prompt}, {"cancelled_eval", cancelled_eval},
        {"cancelled_divergence", cancelled_divergence}, {"cancelled_rewind", cancelled_rewind},

@@ -193,7 +193,7 @@ static void check_account(const walk *w, const plumb_model *model) {
     for (int i = 0; i < WALKERS; i++) {
         plumb_session *s = w->walker[i].session;
         if (s->model != model) continue;
-        int64_t fixed = (s->n_points + 1) * plumb__state_fixed_bytes(s->state);
+        int64_t fixed = (s->n_points + 1 + (s->part.fixed != NULL)) * plumb__state_fixed_bytes(s->state);
         T_CHECK(s->counted_bytes == plumb__state_bytes(s->state) + fixed + s->token_capacity * 4 +
                                         w->vocab * 4,
                 WHERE "%" PRId64 " bytes counted", HERE(w), s->counted_bytes);
@@ -324,17 +324,32 @@ static void step_eval_all(walk *w, walker *k) {
     plumb_session_destroy(fresh);
 }
 
-static void step_sync(walk *w, walker *k) {
-    const plumb_session *s = k->session;
-    int32_t next[MOST], before[MOST];
-    int64_t old = k->length, known = s->known, n = some(w, k->context);
-    memcpy(before, k->tokens, sizeof before);
-    int64_t shared = one_in(w, 3) ? below(w, known + 1) : known - below(w, known < 20 ? known + 1 : 20);
-    if (one_in(w, 2)) n = shared + below(w, 5);
+/* A prompt that shares some of what the session knows; *shared: how much at least. */
+static int64_t draw_prompt(walk *w, const walker *k, int32_t *next, int64_t *shared) {
+    int64_t known = k->session->known, n = some(w, k->context);
+    *shared = one_in(w, 3) ? below(w, known + 1) : known - below(w, known < 20 ? known + 1 : 20);
+    if (one_in(w, 2)) n = *shared + below(w, 5);
     if (n > k->context) n = k->context;
     if (n < 1) n = 1;
     draw_tokens(w, next, n);
-    if (shared > 0) memcpy(next, s->tokens, (size_t)(shared < n ? shared : n) * sizeof *next);
+    if (*shared > 0) memcpy(next, k->session->tokens, (size_t)(*shared < n ? *shared : n) * sizeof *next);
+    return n;
+}
+
+static void check_report(const walk *w, const walker *k, const plumb_sync_report *report, int64_t shared,
+                         int64_t n) {
+    const plumb_model_config *c = k->session->state->config;
+    T_CHECK(report->cached >= (shared < n ? shared : n - 1) && report->cached < n &&
+                report->evaluated == n - report->cached && report->replayed >= 0 &&
+                report->replayed <= c->layers * (c->window - 1) + 2,
+            WHERE "%" PRId64 " cached, %" PRId64 " replayed, %" PRId64 " evaluated of %" PRId64, HERE(w),
+            report->cached, report->replayed, report->evaluated, n);
+}
+
+static void step_sync(walk *w, walker *k) {
+    const plumb_session *s = k->session;
+    int32_t next[MOST];
+    int64_t old = k->length, shared, n = draw_prompt(w, k, next, &shared);
     /* Its own list is as good as any. */
     const int32_t *given = next;
     if (shared >= n && one_in(w, 2)) given = s->tokens;
@@ -345,14 +360,9 @@ static void step_sync(walk *w, walker *k) {
     plumb_status status =
         plumb_session_sync(k->session, given, n, silent ? NULL : &logits, &report, &err);
     if (went_well(w, k, status, threatened)) {
-        const plumb_model_config *c = s->state->config;
         memcpy(k->tokens, next, (size_t)n * sizeof *next);
         k->length = n;
-        T_CHECK(report.cached >= (shared < n ? shared : n - 1) && report.cached < n &&
-                    report.evaluated == n - report.cached && report.replayed >= 0 &&
-                    report.replayed <= c->layers * (c->window - 1) + 2,
-                WHERE "%" PRId64 " cached, %" PRId64 " replayed, %" PRId64 " evaluated of %" PRId64,
-                HERE(w), report.cached, report.replayed, report.evaluated, n);
+        check_report(w, k, &report, shared, n);
     } else {
         int64_t left = plumb_session_length(s);
         T_CHECK(left <= old && s->known >= (shared < n ? shared : n - 1), WHERE "%" PRId64 " of %" PRId64,
@@ -360,6 +370,87 @@ static void step_sync(walk *w, walker *k) {
         k->length = left;
     }
     check(w, k, status == PLUMB_OK ? logits : NULL);
+}
+
+/* Other values into the working memory that the model's sessions share. */
+static void step_stranger(walk *w, walker *k) {
+    int32_t next[MOST];
+    plumb_session *s = w->stranger[k->model];
+    int64_t n = some(w, 300);
+    const float *logits;
+    plumb_error err;
+    draw_tokens(w, next, n);
+    specimen_must(plumb_session_sync(s, next, n, &logits, NULL, &err), &err, "stranger");
+    check(w, k, NULL);
+}
+
+/* In parts, between which strangers use the model, and which may fail, or be given up. */
+static void step_sync_part(walk *w, walker *k) {
+    int32_t next[MOST];
+    int64_t shared, n = draw_prompt(w, k, next, &shared);
+    for (int64_t parts = some(w, 40); parts > 0; parts--) {
+        bool done = false, threatened = threaten(w, k);
+        const float *logits = NULL;
+        plumb_sync_report report = {-1, -1, -1};
+        plumb_error err;
+        plumb_status status = plumb_session_sync_part(k->session, next, n, some(w, 90), &done, &logits,
+                                                      &report, &err);
+        if (status == PLUMB_OK && !done) k->done = k->total;
+        if (went_well(w, k, status, threatened) && done) {
+            memcpy(k->tokens, next, (size_t)n * sizeof *next);
+            k->length = n;
+            check_report(w, k, &report, shared, n);
+            check(w, k, logits);
+            return;
+        }
+        T_CHECK(plumb_session_length(k->session) <= k->length, WHERE "a part", HERE(w));
+        k->length = plumb_session_length(k->session);
+        if (one_in(w, 4)) step_stranger(w, k);
+        else check(w, k, NULL);
+    }
+}
+
+/* A walker and a stranger of its model, or two walkers. */
+static void step_together(walk *w, walker *k) {
+    plumb_session *both[2] = {k->session, w->stranger[k->model]};
+    walker *other = NULL;
+    for (int i = 0; i < WALKERS; i++)
+        if (&w->walker[i] != k && w->walker[i].model == k->model) other = &w->walker[i];
+    if (other && !one_in(w, 3)) both[1] = other->session;
+    else other = NULL;
+    int32_t tokens[2];
+    draw_tokens(w, tokens, 2);
+    if (k->length == k->context || plumb_session_length(both[1]) == plumb_session_context(both[1])) return;
+    bool threatened = threaten(w, k);
+    const float *logits[2] = {NULL, NULL};
+    if (other) other->done = other->total = 0;
+    plumb_error err;
+    plumb_status status = plumb_sessions_step(both, tokens, 2, logits, &err);
+    if (went_well(w, k, status, threatened)) {
+        k->tokens[k->length++] = tokens[0];
+        if (other) other->tokens[other->length++] = tokens[1];
+    }
+    check(w, k, logits[0]);
+    if (other) check(w, other, logits[1]);
+}
+
+static void step_copy(walk *w, walker *k) {
+    const plumb_session *from = w->stranger[k->model];
+    int32_t tokens[MOST];
+    int64_t length = plumb_session_length(from);
+    if (length > MOST) return;
+    if (length > 0) memcpy(tokens, plumb_session_tokens(from), (size_t)length * sizeof *tokens);
+    bool threatened = threaten(w, k);
+    plumb_error err;
+    plumb_status status = plumb_session_copy(k->session, from, &err);
+    if (length > k->context) {
+        T_CHECK(status == PLUMB_ERROR_CONTEXT, WHERE "status %d", HERE(w), (int)status);
+        (void)went_well(w, k, PLUMB_OK, false);
+    } else if (went_well(w, k, status, threatened)) {
+        memcpy(k->tokens, tokens, (size_t)length * sizeof *tokens);
+        k->length = length;
+    }
+    check(w, k, NULL);
 }
 
 static void step_rewind(walk *w, walker *k) {
@@ -427,24 +518,15 @@ static void step_refused(walk *w, walker *k) {
     check(w, k, NULL);
 }
 
-/* Other values into the working memory that the model's sessions share. */
-static void step_stranger(walk *w, walker *k) {
-    int32_t next[MOST];
-    plumb_session *s = w->stranger[k->model];
-    int64_t n = some(w, 300);
-    const float *logits;
-    plumb_error err;
-    draw_tokens(w, next, n);
-    specimen_must(plumb_session_sync(s, next, n, &logits, NULL, &err), &err, "stranger");
-    check(w, k, NULL);
-}
-
 static void step(walk *w) {
     walker *k = &w->walker[below(w, WALKERS)];
     int64_t draw = below(w, 100);
-    if (draw < 30) step_eval(w, k);
-    else if (draw < 40) step_eval_all(w, k);
-    else if (draw < 62) step_sync(w, k);
+    if (draw < 20) step_eval(w, k);
+    else if (draw < 28) step_eval_all(w, k);
+    else if (draw < 42) step_sync(w, k);
+    else if (draw < 52) step_sync_part(w, k);
+    else if (draw < 60) step_together(w, k);
+    else if (draw < 62) step_copy(w, k);
     else if (draw < 76) step_rewind(w, k);
     else if (draw < 82) step_save(w, k);
     else if (draw < 88) step_restore(w, k);
