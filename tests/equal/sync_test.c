@@ -448,6 +448,25 @@ static void in_parts_of(subject *s, int64_t n, int64_t most_rows) {
     s->live = NULL;
 }
 
+/* Another prompt of the same length takes nothing of a part but what both begin with. */
+static void parts_of_another(subject *s, int64_t n, int64_t shared) {
+    int32_t *other = malloc((size_t)n * sizeof *other);
+    for (int64_t i = 0; i < n; i++)
+        other[i] = i < shared ? s->tokens[i] : (int32_t)((s->tokens[i] + 1) % s->specimen.vocab);
+    bool done = false;
+    const float *logits = NULL;
+    plumb_error err;
+    s->live = new_session(s);
+    specimen_must(plumb_session_sync_part(s->live, other, n, n / 2, &done, &logits, NULL, &err), &err, "part");
+    T_CHECK(!done, "%" PRId64, n);
+    while (!done)
+        specimen_must(plumb_session_sync_part(s->live, s->tokens, n, 60, &done, &logits, NULL, &err), &err, "part");
+    check_fresh(s, s->tokens, n, logits, "parts of another", shared);
+    plumb_session_destroy(s->live);
+    s->live = NULL;
+    free(other);
+}
+
 static void in_parts(void) {
     subject *s = open_subject("tiny");
     in_parts_of(s, 130, 1);
@@ -455,6 +474,9 @@ static void in_parts(void) {
     in_parts_of(s, 1500, 100);
     in_parts_of(s, 1500, 256);
     in_parts_of(s, 1000, 5000);
+    parts_of_another(s, 300, 0);
+    parts_of_another(s, 300, 100);
+    parts_of_another(s, 300, 149);
     close_subject(s);
 }
 

@@ -89,6 +89,11 @@ static void streamed(void) {
     many("tiny", &(plumb_model_options){.threads = 2, .streaming = true, .cache_experts = 20}, (int64_t[]){4, 16, 0});
 }
 
+/* Where each row takes long. */
+static void few(void) {
+    many("tiny", &(plumb_model_options){.threads = 2, .streaming = true, .cache_experts = 20}, (int64_t[]){3, 0});
+}
+
 /* What is refused moves no session. */
 static void refused(void) {
     specimen s = specimen_open(BUILD_DIR "/checkpoints", "tiny");
@@ -128,4 +133,4 @@ static void refused(void) {
     specimen_close(&s);
 }
 
-T_MAIN({"one_hash", one_hash}, {"one_hash_of_deep40", one_hash_of_deep40}, {"tiny", tiny}, {"deep40", deep40}, {"streamed", streamed}, {"refused", refused})
+T_MAIN({"one_hash", one_hash}, {"one_hash_of_deep40", one_hash_of_deep40}, {"tiny", tiny}, {"deep40", deep40}, {"streamed", streamed}, {"few", few}, {"refused", refused})

@@ -882,7 +882,7 @@ MUTATIONS = [
     one("step_twice_the_same", "src/engine/session_batch.c", "is_first &= g->session[j] != s;",
         "is_first &= g->session[j] != NULL;", "together_test", "a session steps once"),
     one("part_knows_too_much", "src/engine/session.c", "s->part.end == n && s->part.length <= same",
-        "s->part.end == n", "walk_test", "a part of another prompt is of no use"),
+        "s->part.end == n", "sync_test", "a part of another prompt is of no use"),
     one("part_of_any_end", "src/engine/session.c", "s->part.end == n && s->part.length <= same",
         "s->part.length <= same", "walk_test", "rows that the old end did not need are missing"),
     one("part_begins_anew", "src/engine/session.c", "part->length = part->fixed ? s->state->length : 0;",
