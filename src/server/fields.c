@@ -32,6 +32,14 @@ bool plumb__field_fault(const plumb_fields *fields, const char *key, const char 
     return false;
 }
 
+bool plumb__field_no_memory(const plumb_fields *fields) {
+    plumb_api_error *error = fields->error;
+    if (error->message[0]) return false;
+    error->refusal = PLUMB_REFUSAL_INTERNAL;
+    snprintf(error->message, sizeof error->message, "no memory for the request");
+    return false;
+}
+
 /* Says what was found where a value of another type is expected. */
 static const char *type_name(const json_t *value) {
     switch (json_typeof(value)) {
@@ -84,6 +92,7 @@ bool plumb__fields_parse(const char *body, size_t size, json_t **root, plumb_fie
     json_error_t fault;
     /* NUL in strings is a character like another, and becomes text. */
     json_t *value = json_loadb(body, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &fault);
+    if (!value && json_error_code(&fault) == json_error_out_of_memory) return plumb__field_no_memory(fields);
     if (!value)
         return plumb__field_fault(fields, NULL, "the body is not JSON: %s at byte %d", fault.text, fault.position);
     if (!json_is_object(value)) {
@@ -200,7 +209,7 @@ static bool add_stop(const plumb_fields *fields, const char *key, const json_t *
     size_t size = json_string_length(value);
     if (size == 0) return plumb__field_fault(fields, key, "'%s' has an empty string", key);
     char *bytes = malloc(size + 1);
-    if (!bytes) return plumb__field_fault(fields, key, "no memory for '%s'", key);
+    if (!bytes) return plumb__field_no_memory(fields);
     memcpy(bytes, json_string_value(value), size + 1);
     g->stop[g->n_stop++] = (plumb_stop_string){bytes, size};
     return true;
@@ -213,7 +222,7 @@ bool plumb__field_stops(const plumb_fields *fields, const char *key, int most, p
     if (count > (size_t)most)
         return plumb__field_fault(fields, key, "'%s' has %zu strings, expected at most %d", key, count, most);
     g->stop = calloc(count > 0 ? count : 1, sizeof *g->stop);
-    if (!g->stop) return plumb__field_fault(fields, key, "no memory for '%s'", key);
+    if (!g->stop) return plumb__field_no_memory(fields);
     if (!json_is_array(found)) return add_stop(fields, key, found, g);
     for (size_t i = 0; i < count; i++)
         if (!add_stop(fields, key, json_array_get(found, i), g)) return false;

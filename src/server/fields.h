@@ -37,6 +37,8 @@ bool plumb__field_choice(const plumb_fields *fields, const char *key, const char
 /* A string or an array of strings, at most `most` of them, none empty: as the generation's stop strings. */
 bool plumb__field_stops(const plumb_fields *fields, const char *key, int most, plumb_generation *generation);
 
+/* Memory ran out, which is no fault of the client's; returns false. */
+bool plumb__field_no_memory(const plumb_fields *fields);
 /* A fault of the caller's own finding; returns false. `key` may be NULL: the object itself. */
 bool plumb__field_fault(const plumb_fields *fields, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -41,13 +41,25 @@ static void line(plumb_response *r, const char *field, const char *text) {
     r->write(r, "\n", 1);
 }
 
+/* A stream that lost an event must not look whole.  Clients of every API know one of this event's marks. */
+static void break_off(plumb_response *r) {
+    plumb__response_stream(r);
+    line(r, "event: ", "error");
+    line(r, "data: ",
+         "{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"no memory for the answer\"}}");
+    r->write(r, "\n", 1);
+    plumb__response_end(r);
+}
+
 void plumb__response_event(plumb_response *r, const char *name, json_t *data) {
-    char *text = data ? json_dumps(data, JSON_COMPACT) : NULL; /* escapes line breaks: one line */
-    if (text && !r->ended) {
+    char *text = data && !r->ended ? json_dumps(data, JSON_COMPACT) : NULL; /* escapes line breaks: one line */
+    if (text) {
         plumb__response_stream(r);
         if (name) line(r, "event: ", name);
         line(r, "data: ", text);
         r->write(r, "\n", 1);
+    } else if (!r->ended) {
+        break_off(r);
     }
     free(text);
     json_decref(data);

@@ -21,7 +21,8 @@ void plumb__response_text(plumb_response *response, int status, const char *cont
                           size_t size);
 
 void plumb__response_stream(plumb_response *response); /* begins text/event-stream, once */
-/* One event; `name` may be NULL.  Takes `data` over.  Begins the stream if need be. */
+/* One event; `name` may be NULL.  Takes `data` over, NULL meaning that memory ran out: tells an error and ends
+ * the stream then.  Begins the stream if need be. */
 void plumb__response_event(plumb_response *response, const char *name, json_t *data);
 void plumb__response_data(plumb_response *response, const char *text); /* data: TEXT */
 /* A comment line, which clients skip: shows that somebody works, and keeps proxies awake. */
