@@ -1,0 +1,111 @@
+/* Items of a response's input as messages.
+ *
+ * Reasoning, text and calls of one answer are items of their own; the conversation gathers them into one
+ * message.  Reasoning that was only summarised is told as its summary; what is encrypted for somebody else is
+ * passed over. */
+#include "server/responses.h"
+
+#include <string.h>
+
+#include "server/openai.h"
+
+static bool required(const plumb_fields *item, const char *key, const char **value) {
+    if (!plumb__field_string(item, key, value)) return false;
+    return *value || plumb__field_fault(item, key, "'%s' is missing", key);
+}
+
+/* The role decides whether the parts are of the answer or of what it answers. */
+static bool read_message(const plumb_fields *item, plumb_conversation *turn) {
+    static const char *const roles[] = {"user", "system", "developer", "assistant", NULL};
+    static const char *const published[] = {"user", "system", "system"};
+    enum { ASSISTANT = 3 };
+    int role = -1;
+    json_t *content;
+    if (!plumb__field_choice(item, "role", roles, &role)) return false;
+    if (role < 0) return plumb__field_fault(item, "role", "'role' is missing");
+    if (!plumb__openai_content(item, "content", &content)) return false;
+    if (!content) return plumb__field_fault(item, "content", "'content' is missing");
+    if (role != ASSISTANT) {
+        plumb__conversation_say(turn, published[role], content);
+        return true;
+    }
+    plumb__conversation_assistant(turn);
+    plumb__conversation_content(turn, content);
+    json_decref(content);
+    return true;
+}
+
+static bool read_reasoning_texts(const plumb_fields *item, const char *key, plumb_conversation *turn,
+                                 bool *any) {
+    json_t *parts = NULL;
+    if (!plumb__field_array(item, key, &parts)) return false;
+    for (size_t i = 0; i < json_array_size(parts); i++) {
+        plumb_fields part;
+        if (!plumb__fields_at(item, key, parts, i, &part)) return false;
+        const json_t *text = json_object_get(part.object, "text");
+        if (!json_is_string(text)) return plumb__field_fault(&part, "text", "'text' is missing or no string");
+        plumb__conversation_reasoning(turn, json_string_value(text), json_string_length(text));
+        *any = true;
+    }
+    return true;
+}
+
+static bool read_reasoning(const plumb_fields *item, plumb_conversation *turn) {
+    bool any = false;
+    return read_reasoning_texts(item, "content", turn, &any) &&
+           (any || read_reasoning_texts(item, "summary", turn, &any));
+}
+
+static bool read_call(const plumb_fields *item, plumb_conversation *turn) {
+    const char *call_id = NULL, *name = NULL;
+    json_t *arguments = json_object_get(item->object, "arguments");
+    if (!required(item, "call_id", &call_id) || !required(item, "name", &name)) return false;
+    if (!json_is_string(arguments))
+        return plumb__field_fault(item, "arguments", "'arguments' is missing or no string");
+    plumb__conversation_call(turn, call_id, name, json_incref(arguments));
+    return true;
+}
+
+static bool read_result(const plumb_fields *item, plumb_conversation *turn) {
+    const char *call_id = NULL;
+    json_t *output;
+    if (!required(item, "call_id", &call_id) || !plumb__openai_content(item, "output", &output)) return false;
+    if (!output) return plumb__field_fault(item, "output", "'output' is missing");
+    plumb__conversation_result(turn, call_id, output);
+    return true;
+}
+
+static bool read_item(const plumb_fields *item, plumb_conversation *turn) {
+    static const struct {
+        const char *type;
+        bool (*read)(const plumb_fields *item, plumb_conversation *turn);
+    } kinds[] = {{"message", read_message},
+                 {"reasoning", read_reasoning},
+                 {"function_call", read_call},
+                 {"function_call_output", read_result}};
+    const char *type = "message"; /* a message may leave it out */
+    if (!plumb__field_string(item, "type", &type)) return false;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].type, type) == 0) return kinds[i].read(item, turn);
+    return plumb__field_fault(item, "type",
+                              "items of type '%.40s' are not supported: expected message, reasoning, "
+                              "function_call or function_call_output", type);
+}
+
+bool plumb__responses_input(const plumb_fields *fields, plumb_conversation *turn) {
+    json_t *input = json_object_get(fields->object, "input");
+    if (json_is_string(input)) {
+        plumb__conversation_say(turn, "user", json_incref(input));
+        return true;
+    }
+    if (!json_is_array(input) || json_array_size(input) == 0)
+        return plumb__field_fault(fields, "input", "'input' is %s: expected a string or an array of items",
+                                  !input || json_is_null(input) ? "missing"
+                                  : json_is_array(input)        ? "empty"
+                                                                : "neither");
+    for (size_t i = 0; i < json_array_size(input); i++) {
+        plumb_fields item;
+        if (!plumb__fields_at(fields, "input", input, i, &item) || !read_item(&item, turn)) return false;
+    }
+    return true;
+}
