@@ -468,7 +468,8 @@ enum {
     PLUMB_CHAT_FLAG_DUPLICATE_KEY = 8,
     PLUMB_CHAT_FLAG_INCOMPLETE_CALL = 16,
     PLUMB_CHAT_FLAG_TOLERATED = 32,       /* damaged markup that was recovered */
-    PLUMB_CHAT_FLAG_NO_END = 64           /* ended without EOS */
+    PLUMB_CHAT_FLAG_NO_END = 64,          /* ended without EOS */
+    PLUMB_CHAT_FLAG_NO_MEMORY = 128       /* memory was short: what was told of calls is not what was said */
 };
 
 /* Incremental parser of an answer: text, thinking and tool-call blocks. */
@@ -482,6 +483,9 @@ void plumb_chat_parser_destroy(plumb_chat_parser *parser);
 bool plumb_chat_parser_push(plumb_chat_parser *parser, int32_t token);
 void plumb_chat_parser_finish(plumb_chat_parser *parser);
 unsigned plumb_chat_parser_flags(const plumb_chat_parser *parser);
+/* Bytes of text that are held back, since with what follows they may be markup: the newest ones pushed.
+ * Control tokens count as what they spell, half a character not at all. */
+size_t plumb_chat_parser_held(const plumb_chat_parser *parser);
 
 #ifdef __cplusplus
 }

@@ -70,6 +70,7 @@ static bool add_key(plumb__chat_call *call, const char *key, size_t size) {
         call->broken = true;
     else
         plumb__buffer_append(&call->key_bytes, key, size);
+    if (call->key_bytes.failed) *call->flags |= PLUMB_CHAT_FLAG_NO_MEMORY;
     call->broken |= call->key_bytes.failed;
     if (call->broken) return false;
     call->keys[call->n_parameters++] = (plumb__call_key){hash, at, size};
@@ -101,6 +102,7 @@ static void become_string(plumb__chat_call *call) {
 static bool collect(plumb__chat_call *call, const char *bytes, size_t size) {
     if (size > (size_t)(PLUMB__CALL_JSON_BYTES_MAX - call->collected.size)) return false;
     plumb__buffer_append(&call->collected, bytes, size);
+    if (call->collected.failed) *call->flags |= PLUMB_CHAT_FLAG_NO_MEMORY;
     return !call->collected.failed;
 }
 
@@ -112,9 +114,10 @@ void plumb__call_value_bytes(plumb__chat_call *call, const char *bytes, size_t s
 /* Whether the collected text is JSON, and of the wanted kind (-1: any). */
 static bool collected_is(plumb__chat_call *call, int kind) {
     plumb__python_json json;
-    if (plumb__python_json_read(call->collected.bytes, (size_t)call->collected.size, true, "value",
-                                &json, NULL) != PLUMB_OK)
-        return false;
+    plumb_status status = plumb__python_json_read(
+        call->collected.bytes, (size_t)call->collected.size, true, "value", &json, NULL);
+    if (status == PLUMB_ERROR_MEMORY) *call->flags |= PLUMB_CHAT_FLAG_NO_MEMORY;
+    if (status != PLUMB_OK) return false;
     bool fits = kind < 0 || json.root->kind == (plumb__python_kind)kind;
     if (fits && json.has_duplicates) *call->flags |= PLUMB_CHAT_FLAG_DUPLICATE_KEY;
     plumb__python_json_free(&json);

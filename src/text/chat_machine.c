@@ -285,6 +285,13 @@ static void interrupt_hold(plumb__chat_machine *m) {
     release_hold(m, m->hold_size);
 }
 
+size_t plumb__machine_held(const plumb__chat_machine *m) {
+    size_t held = (size_t)m->line_feeds + m->hold_size;
+    for (size_t i = 0; i < m->hold_size; i++)
+        if (m->hold[i] == PLUMB__TAG_DSML) held += sizeof PLUMB__CONTROL_DSML - 2;
+    return held;
+}
+
 void plumb__machine_init(plumb__chat_machine *m, bool in_reasoning, bool tools_offered,
                          plumb_chat_sink sink, void *user) {
     memset(m, 0, sizeof *m);

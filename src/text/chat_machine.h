@@ -45,5 +45,6 @@ void plumb__machine_text(plumb__chat_machine *m, const char *bytes, size_t size)
 void plumb__machine_mark(plumb__chat_machine *m);            /* the DSML token */
 void plumb__machine_think(plumb__chat_machine *m, bool end); /* the token <think> or </think> */
 void plumb__machine_end(plumb__chat_machine *m, bool eos);
+size_t plumb__machine_held(const plumb__chat_machine *m); /* bytes, see plumb_chat_parser_held */
 
 #endif

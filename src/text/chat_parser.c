@@ -160,3 +160,7 @@ void plumb_chat_parser_finish(plumb_chat_parser *parser) {
 unsigned plumb_chat_parser_flags(const plumb_chat_parser *parser) {
     return parser->machine.flags;
 }
+
+size_t plumb_chat_parser_held(const plumb_chat_parser *parser) {
+    return plumb__machine_held(&parser->machine);
+}

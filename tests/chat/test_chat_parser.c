@@ -304,6 +304,27 @@ static void cut_anywhere(void) {
     }
 }
 
+/* What is told and what is held is what was pushed, wherever the answer stops being text. */
+static void held_text(void) {
+    static const struct {
+        const char *answer;
+        size_t held;
+    } cases[] = {
+        {"a", 0}, {"a\n", 1}, {"a\n\n\n", 2}, {"a\n\n<", 3}, {"a\n\n<{D}", 13}, {"a\n\n<{D} call", 18},
+        {"a\n\n<{D} calls>", 0}, {"a<{D}x", 0}, {"a</{D}", 12}, {"a</{D} calls>", 0}, {"{D}", 0}, {"<\xE5\x8C", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        transcript t = {0};
+        plumb_chat_parser *parser = NULL;
+        if (plumb__chat_parser_create_bare(false, true, transcript_sink, &t, &parser, NULL) != PLUMB_OK) return;
+        push_answer(parser, cases[i].answer, 1000);
+        T_CHECK(plumb_chat_parser_held(parser) == cases[i].held, "%s: %zu held, not %zu", cases[i].answer,
+                plumb_chat_parser_held(parser), cases[i].held);
+        plumb_chat_parser_destroy(parser);
+        transcript_free(&t);
+    }
+}
+
 /* Work per call must not grow with the number of calls. */
 static void many_calls(void) {
     uint64_t steps[2];
@@ -428,5 +449,5 @@ static void round_trip(void) {
 T_MAIN({"regular_answers", regular_answers}, {"text_that_is_no_tag", text_that_is_no_tag},
        {"values_that_are_no_json", values_that_are_no_json}, {"thinking_boundaries", thinking_boundaries},
        {"cut_answers", cut_answers}, {"tolerated_markup", tolerated_markup}, {"no_tools_offered", no_tools_offered},
-       {"cut_anywhere", cut_anywhere}, {"many_calls", many_calls}, {"limits", limits},
+       {"cut_anywhere", cut_anywhere}, {"held_text", held_text}, {"many_calls", many_calls}, {"limits", limits},
        {"long_json_value", long_json_value}, {"round_trip", round_trip})
