@@ -1,0 +1,394 @@
+/* The page: what is open, what runs, and what the reader does to it.
+ *
+ * Conversations are the truth; views are made to show them.  Answers go on while another conversation is
+ * looked at; each conversation has at most one. */
+import { getJson } from './api.js';
+import { Answering } from './answering.js';
+import * as tree from './conversation.js';
+import { KeyDialog, SettingsDialog } from './dialogs.js';
+import { element, growWithText } from './dom.js';
+import { contextTokens, count } from './figures.js';
+import { ListView, placePanel } from './list_view.js';
+import { ConversationStore, loadSettings, saveSettings } from './store.js';
+import { Transcript } from './transcript.js';
+
+const SAVE_EVERY = 1000; // milliseconds, while an answer grows
+const STARTERS = [
+  'Explain this error message to me: ',
+  'Write a shell script that ',
+  'Check this argument for holes: ',
+];
+const byId = (id) => document.getElementById(id);
+
+class App {
+  constructor(store) {
+    this.store = store;
+    this.settings = loadSettings({
+      temperature: '', top_p: '', min_p: '', seed: '', max_tokens: '', thinking: 75, system: '',
+    });
+    this.conversations = new Map();
+    this.current = null;
+    this.running = new Map(); // conversation -> Answering
+    this.model = '';
+    this.context = 0;
+    this.keys = new KeyDialog();
+    this.dialog = new SettingsDialog(this.settings, this.keys, (conversation) => this.save(conversation));
+    this.list = new ListView({
+      open: (conversation) => this.open(conversation),
+      rename: (conversation, title) => this.rename(conversation, title),
+      exportOne: (conversation) => this.exportFile([conversation], conversation.title),
+      remove: (conversation) => this.remove(conversation),
+    });
+    this.transcript = new Transcript({
+      edit: (message, text) => this.send(text, message.parent),
+      again: (message) => this.again(message),
+      show: (message, label) => this.showBranch(message, label),
+    });
+  }
+
+  async start() {
+    for (const conversation of await this.store.all()) {
+      this.conversations.set(conversation.id, tree.settle(conversation));
+    }
+    this.listen();
+    this.openAddressed();
+    this.showThinking();
+    if (!this.store.lasting) {
+      byId('welcome-note').textContent = 'This browser keeps nothing: conversations last as long as this window.';
+    }
+    await this.findServer();
+  }
+
+  /* ---- The server ---- */
+
+  async findServer() {
+    try {
+      const models = await this.asking('v1/models');
+      this.model = String(models?.data?.[0]?.id ?? '');
+      byId('model').textContent = this.model;
+      byId('model').classList.remove('bad');
+    } catch (error) {
+      byId('model').textContent = error.status === 401 ? 'needs a key' : 'no server';
+      byId('model').classList.add('bad');
+      return;
+    }
+    // A server without figures of its context is fine.
+    const props = await this.asking('props').catch(() => null);
+    this.context = Number(props?.context ?? props?.default_generation_settings?.n_ctx) || 0;
+    this.showContext();
+  }
+
+  async asking(path) {
+    for (;;) {
+      try {
+        return await getJson(path, this.keys.key);
+      } catch (error) {
+        if (error.status !== 401 || !(await this.keys.ask(this.keys.key !== ''))) throw error;
+      }
+    }
+  }
+
+  /* ---- Conversations ---- */
+
+  /* The one that the address names; a new one otherwise. */
+  openAddressed() {
+    const named = this.conversations.get(location.hash.slice(1));
+    if (!named || named !== this.current) this.show(named ?? tree.newConversation(this.settings.system));
+  }
+
+  open(conversation) {
+    if (location.hash.slice(1) === conversation.id) this.closeList();
+    else location.hash = conversation.id; // and then openAddressed
+  }
+
+  openNew() {
+    if (location.hash) location.hash = '';
+    else this.show(tree.newConversation(this.settings.system));
+    byId('input').focus();
+  }
+
+  show(conversation) {
+    this.current = conversation;
+    this.closeList();
+    this.render();
+    this.transcript.toEnd();
+  }
+
+  render() {
+    const { current } = this;
+    const path = tree.shownPath(current);
+    const answering = this.running.get(current);
+    document.title = path.length > 0 ? `${current.title} · plumb` : 'plumb';
+    byId('title').textContent = path.length > 0 ? current.title : 'New chat';
+    byId('welcome').hidden = path.length > 0;
+    byId('stop').hidden = !answering;
+    byId('send').hidden = Boolean(answering);
+    this.transcript.show(current, path, answering);
+    this.showContext();
+    this.showList();
+    this.showSend();
+  }
+
+  showList() {
+    const newest = [...this.conversations.values()].sort((a, b) => b.updated - a.updated);
+    this.list.update(newest, this.current, (conversation) => this.running.has(conversation));
+  }
+
+  async save(conversation) {
+    if (!this.conversations.has(conversation.id)) return; // not begun, or removed
+    await this.store.save(conversation).catch((error) => {
+      this.toast(`This conversation could not be kept: ${error.message}`);
+    });
+  }
+
+  /* Another window saved or removed a conversation. */
+  async changedElsewhere(id) {
+    const mine = this.conversations.get(id);
+    if (mine && this.running.has(mine)) return;
+    const theirs = await this.store.get(id);
+    if (theirs) this.conversations.set(id, theirs);
+    else this.conversations.delete(id);
+    if (this.current === mine && mine) this.current = theirs ?? tree.newConversation(this.settings.system);
+    this.render();
+  }
+
+  rename(conversation, title) {
+    conversation.named ||= title !== conversation.title;
+    conversation.title = title;
+    this.save(conversation);
+    this.render();
+  }
+
+  async remove(conversation) {
+    this.running.get(conversation)?.stop();
+    this.conversations.delete(conversation.id);
+    await this.store.remove(conversation.id);
+    if (this.current === conversation) this.openNew();
+    this.showList();
+    this.toast('Conversation deleted', 'Undo', () => {
+      this.conversations.set(conversation.id, conversation);
+      this.save(conversation);
+      this.open(conversation);
+      this.showList();
+    });
+  }
+
+  /* ---- Asking and answering ---- */
+
+  /* A message of the reader's below `parent`, and the answer to it. */
+  send(text, parent) {
+    const conversation = this.current;
+    if (this.running.has(conversation) || text.trim() === '') return;
+    this.conversations.set(conversation.id, conversation);
+    const message = tree.addMessage(conversation, parent, 'user', text);
+    if (location.hash.slice(1) !== conversation.id) history.replaceState(null, '', `#${conversation.id}`);
+    this.answer(conversation, message.id);
+  }
+
+  again(message) {
+    const conversation = this.current;
+    if (this.running.has(conversation)) return;
+    const empty = message.content === '' && message.reasoning === '';
+    if (message.state === 'failed' && empty) tree.removeLeaf(conversation, message);
+    this.answer(conversation, message.parent);
+  }
+
+  async answer(conversation, parent) {
+    const message = tree.addMessage(conversation, parent, 'assistant', '');
+    const answering = new Answering(conversation, message);
+    this.running.set(conversation, answering);
+    this.render();
+    this.transcript.toEnd();
+    this.announce('Answering');
+    await this.save(conversation);
+    let saved = performance.now();
+    await answering.run({
+      model: this.model, settings: this.settings,
+      key: () => this.keys.key,
+      askKey: (refused) => this.keys.ask(refused),
+      changed: () => {
+        if (this.current === conversation) this.transcript.updateSoon(message);
+        if (performance.now() - saved < SAVE_EVERY) return;
+        saved = performance.now();
+        this.save(conversation);
+      },
+    });
+    this.running.delete(conversation);
+    this.announce({ done: 'Answer complete', stopped: 'Stopped', failed: 'The answer failed' }[message.state]);
+    this.render();
+    await this.save(conversation);
+    if (this.model === '' && message.state === 'done') this.findServer();
+  }
+
+  showBranch(message, label) {
+    if (this.running.has(this.current)) return;
+    tree.choose(this.current, message);
+    this.save(this.current);
+    this.render();
+    this.transcript.focusBranch(message, label);
+  }
+
+  /* ---- Files ---- */
+
+  exportFile(conversations, name) {
+    const file = new Blob([tree.toExport(conversations)], { type: 'application/json' });
+    const link = element('a', {
+      href: URL.createObjectURL(file), download: `${name.replace(/[^\p{L}\p{N} ._-]+/gu, '').trim() || 'plumb'}.json`,
+    });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  }
+
+  /* Nothing here is replaced: what is here already stays, of two versions both do. */
+  async importFile(file) {
+    let found;
+    try {
+      found = tree.fromExport(await file.text());
+    } catch (error) {
+      this.toast(error.message);
+      return;
+    }
+    let added = 0;
+    for (let conversation of found) {
+      const present = this.conversations.get(conversation.id);
+      if (present && tree.toExport([present]) === tree.toExport([conversation])) continue;
+      if (present) conversation = { ...conversation, id: tree.newConversation().id };
+      this.conversations.set(conversation.id, conversation);
+      await this.save(conversation);
+      added += 1;
+    }
+    this.showList();
+    const known = found.length - added;
+    this.toast(known === 0 ? `${added} imported` : `${added} imported, ${known} were here already`);
+  }
+
+  /* ---- The page around it ---- */
+
+  listen() {
+    const input = byId('input');
+    growWithText(input);
+    const send = () => {
+      if (this.running.has(this.current) || input.value.trim() === '') return;
+      const path = tree.shownPath(this.current);
+      const text = input.value;
+      input.value = '';
+      this.send(text, path.at(-1)?.id ?? null);
+    };
+    input.addEventListener('input', () => this.showSend());
+    input.addEventListener('keydown', (event) => {
+      if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      send();
+    });
+    byId('send').addEventListener('click', send);
+    byId('stop').addEventListener('click', () => this.stop());
+    byId('new-chat').addEventListener('click', () => this.openNew());
+    byId('open-settings').addEventListener('click', () => this.dialog.open(this.current));
+    byId('switch-theme').addEventListener('click', globalThis.plumbSwitchTheme);
+    byId('export').addEventListener('click', () => {
+      this.exportFile([...this.conversations.values()], 'plumb conversations');
+    });
+    byId('import').addEventListener('click', () => byId('import-file').click());
+    byId('import-file').addEventListener('change', async ({ target }) => {
+      if (target.files[0]) await this.importFile(target.files[0]);
+      target.value = '';
+    });
+    byId('open-sidebar').addEventListener('click', () => this.openList());
+    byId('close-sidebar').addEventListener('click', () => this.closeList(true));
+    byId('backdrop').addEventListener('click', () => this.closeList(true));
+    byId('thinking-panel').addEventListener('toggle', ({ newState }) => {
+      if (newState === 'open') placePanel(byId('thinking-panel'), byId('thinking'));
+    });
+    byId('thinking-level').addEventListener('input', ({ target }) => {
+      this.settings.thinking = Number(target.value);
+      saveSettings(this.settings);
+      this.showThinking();
+    });
+    const starters = STARTERS.map((text) => element('button', {
+      type: 'button',
+      onclick: () => {
+        input.value = text;
+        input.focus();
+        this.showSend();
+      },
+    }, `${text.trim().replace(/:$/, '')}…`));
+    byId('starters').append(...starters);
+    if (/Mac|iPhone|iPad/.test(navigator.platform)) byId('new-chat-key').textContent = '⌘ K';
+    document.addEventListener('keydown', (event) => this.key(event));
+    addEventListener('hashchange', () => this.openAddressed());
+    addEventListener('pagehide', () => this.running.forEach((_, conversation) => this.save(conversation)));
+  }
+
+  key(event) {
+    if (document.querySelector('dialog[open]')) return;
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === 'k') {
+      event.preventDefault();
+      this.openNew();
+    } else if (event.key === 'Escape' && !document.querySelector(':popover-open')) {
+      if (document.body.classList.contains('listing')) this.closeList(true);
+      else this.stop();
+    }
+  }
+
+  stop() {
+    const answering = this.running.get(this.current);
+    if (!answering) return;
+    answering.stop();
+    byId('input').focus();
+  }
+
+  openList() {
+    document.body.classList.add('listing');
+    byId('main').inert = true;
+    byId('open-sidebar').setAttribute('aria-expanded', 'true');
+    byId('close-sidebar').focus();
+  }
+
+  closeList(focus = false) {
+    if (!document.body.classList.contains('listing')) return;
+    document.body.classList.remove('listing');
+    byId('main').inert = false;
+    byId('open-sidebar').setAttribute('aria-expanded', 'false');
+    if (focus) byId('open-sidebar').focus();
+  }
+
+  showSend() {
+    byId('send').disabled = byId('input').value.trim() === '';
+  }
+
+  showThinking() {
+    const level = this.settings.thinking;
+    byId('thinking-level').value = level;
+    byId('thinking-level').setAttribute('aria-valuetext', level > 0 ? String(level) : 'off');
+    byId('thinking-label').textContent = level > 0 ? `Thinking ${level}` : 'No thinking';
+    byId('thinking').classList.toggle('on', level > 0);
+  }
+
+  showContext() {
+    const used = contextTokens(tree.shownPath(this.current));
+    const { context } = this;
+    byId('context').textContent = used === 0 ? '' : context ? `${count(used)} of ${count(context)}` : count(used);
+    byId('context').classList.toggle('tight', context > 0 && used > 0.9 * context);
+  }
+
+  announce(text) {
+    byId('announce').textContent = text;
+  }
+
+  toast(text, label = '', action = null) {
+    clearTimeout(this.toastTimer);
+    byId('toast-text').textContent = text;
+    byId('toast-action').textContent = label;
+    byId('toast-action').hidden = !action;
+    byId('toast-action').onclick = () => {
+      byId('toast').hidden = true;
+      action();
+    };
+    byId('toast').hidden = false;
+    this.toastTimer = setTimeout(() => { byId('toast').hidden = true; }, 10000);
+  }
+}
+
+let app = null;
+app = new App(await ConversationStore.open((id) => app?.changedElsewhere(id)));
+await app.start();

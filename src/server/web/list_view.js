@@ -1,0 +1,98 @@
+/* The list of conversations, newest first, under the days they were last used. */
+import { element, icon, iconButton } from './dom.js';
+
+const DAY = 24 * 60 * 60 * 1000;
+
+function period(time, today) {
+  if (time >= today) return 'Today';
+  if (time >= today - DAY) return 'Yesterday';
+  if (time >= today - 7 * DAY) return 'Last seven days';
+  return 'Earlier';
+}
+
+/* Puts a panel of the top layer below or above a button, within the window.  It has to be open. */
+export function placePanel(panel, button) {
+  const anchor = button.getBoundingClientRect();
+  const { width, height } = panel.getBoundingClientRect();
+  const below = anchor.bottom + 6 + height <= innerHeight;
+  panel.style.left = `${Math.max(8, Math.min(anchor.left, innerWidth - width - 8))}px`;
+  panel.style.top = `${Math.max(8, below ? anchor.bottom + 6 : anchor.top - 6 - height)}px`;
+}
+
+export class ListView {
+  #list = document.getElementById('conversations');
+  #menu = document.getElementById('item-menu');
+
+  /* `actions`: {open, rename(conversation, title), exportOne, remove}, each of a conversation. */
+  constructor(actions) {
+    this.actions = actions;
+  }
+
+  update(conversations, current, isRunning) {
+    if (this.#list.querySelector('.rename')) return; // it would be lost
+    const focused = document.activeElement?.closest?.('#conversations li')?.dataset.id;
+    const today = new Date().setHours(0, 0, 0, 0);
+    const items = [];
+    let last = '';
+    for (const conversation of conversations) {
+      const now = period(conversation.updated, today);
+      if (now !== last) items.push(element('li', { className: 'day' }, now));
+      last = now;
+      items.push(this.#item(conversation, conversation === current, isRunning(conversation)));
+    }
+    this.#list.replaceChildren(...items);
+    if (focused) this.#list.querySelector(`li[data-id="${focused}"] .conversation`)?.focus();
+  }
+
+  #item(conversation, isCurrent, running) {
+    const name = element('button', {
+      type: 'button', className: `conversation${running ? ' busy' : ''}`, title: conversation.title, dir: 'auto',
+      onclick: () => this.actions.open(conversation),
+    }, conversation.title);
+    const more = iconButton('more', `More about ${conversation.title}`, () => {
+      this.#openMenu(conversation, item, more);
+    });
+    const current = isCurrent ? 'page' : undefined;
+    const item = element('li', { 'data-id': conversation.id, 'aria-current': current }, name, more);
+    return item;
+  }
+
+  #openMenu(conversation, item, button) {
+    const entry = (name, label, action, className = '') => element('button', {
+      type: 'button', className,
+      onclick: () => {
+        this.#menu.hidePopover();
+        action();
+      },
+    }, icon(name), label);
+    this.#menu.replaceChildren(
+      entry('edit', 'Rename', () => this.#rename(conversation, item)),
+      entry('export', 'Export', () => this.actions.exportOne(conversation)),
+      entry('close', 'Delete', () => this.actions.remove(conversation), 'bad'));
+    this.#menu.showPopover();
+    placePanel(this.#menu, button);
+    this.#menu.firstChild.focus();
+  }
+
+  #rename(conversation, item) {
+    const input = element('input', { className: 'rename', value: conversation.title, 'aria-label': 'New title' });
+    let ended = false;
+    const end = (keep) => {
+      if (ended) return;
+      ended = true;
+      const title = input.value.trim();
+      input.remove();
+      this.actions.rename(conversation, keep && title !== '' ? title : conversation.title);
+    };
+    input.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' && !event.isComposing) end(true);
+      if (event.key !== 'Escape') return;
+      event.stopPropagation();
+      end(false);
+    });
+    input.addEventListener('blur', () => end(true));
+    item.replaceChildren(input);
+    input.focus();
+    input.select();
+  }
+}
