@@ -56,14 +56,16 @@ export async function* streamChat(request, { key, signal }) {
   });
   let happened = [];
   let whole = false;
+  let failed = null;
   const parser = new SseParser({
     comment(text) {
-      const match = /^ *prompt (\d+)\/(\d+) *$/.exec(text);
+      const match = /^ *prompt\b\D*(\d+)\D+(\d+)/.exec(text);
       if (match) happened.push({ kind: 'prompt', done: Number(match[1]), total: Number(match[2]) });
     },
     event(data) {
+      if (whole || failed) return;
       if (data === '[DONE]') whole = true;
-      else happened.push(...readChunk(data));
+      else try { happened.push(...readChunk(data)); } catch (error) { failed = error; }
     },
   });
   for await (const text of texts(response.body, signal)) {
@@ -71,6 +73,7 @@ export async function* streamChat(request, { key, signal }) {
     const now = happened;
     happened = [];
     yield* now;
+    if (failed) throw failed;
     if (whole) return;
   }
   throw new ApiError('The connection ended before the answer did');

@@ -112,6 +112,8 @@ class App {
     this.closeList();
     this.render();
     this.transcript.toEnd();
+    // Where there is a keyboard; elsewhere the one on the screen would come up.
+    if (matchMedia('(hover: hover)').matches) byId('input').focus();
   }
 
   render() {

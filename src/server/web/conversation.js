@@ -70,7 +70,7 @@ export function shownPath(conversation) {
 /* The messages of a request for an answer below `parent`. */
 export function requestMessages(conversation, parent) {
   const messages = [];
-  for (let at = parent; at; at = conversation.messages[at.parent]) {
+  for (let at = conversation.messages[parent]; at; at = conversation.messages[at.parent]) {
     messages.unshift({ role: at.role, content: at.content });
   }
   if (conversation.system.trim() !== '') messages.unshift({ role: 'system', content: conversation.system });

@@ -24,17 +24,17 @@ export function answerFigures({ usage, timings }) {
   if (isCount(usage?.completion_tokens)) parts.push(`${count(usage.completion_tokens)} tokens`);
   if (isCount(usage?.prompt_tokens)) {
     const cached = timings?.cached_tokens ?? usage.prompt_tokens_details?.cached_tokens ?? 0;
-    let prompt = `prompt ${count(usage.prompt_tokens)}`;
-    if (cached > 0) prompt += `, ${count(cached)} cached`;
-    if (timings?.prompt_seconds > 0) prompt += `, ${duration(timings.prompt_seconds)}`;
+    let prompt = `prompt of ${count(usage.prompt_tokens)}`;
+    if (cached > 0) prompt += ` (${count(cached)} cached)`;
+    if (timings?.prompt_seconds > 0) prompt += ` in ${duration(timings.prompt_seconds)}`;
     parts.push(prompt);
   }
   return parts.join(' · ');
 }
 
-/* What the page measures meanwhile: pieces are mostly tokens. */
+/* What the page measures meanwhile, once that means something: pieces are mostly tokens. */
 export function liveFigures(pieces, seconds) {
-  if (pieces < 2 || seconds <= 0) return '';
+  if (seconds < 0.5) return '';
   return `≈ ${rate((pieces - 1) / seconds)} · ${count(pieces)} tokens`;
 }
 

@@ -41,7 +41,7 @@ class UserView {
     this.editButton = iconButton('edit', 'Edit', () => this.#edit(), 'changes');
     const copy = iconButton('copy', 'Copy message', () => copyText(message.content, copy));
     this.bar = element('div', { className: 'actions' },
-      element('span', { className: 'tools' }, this.editButton, copy), this.branches.element);
+      element('span', { className: 'tools' }, copy, this.editButton), this.branches.element);
     this.element = element('article', { className: 'message', 'aria-label': 'You', 'data-role': 'user' },
       this.bubble, this.bar);
   }
@@ -98,7 +98,7 @@ class AnswerView {
     this.figures = element('span', { className: 'figures' });
     const copy = iconButton('copy', 'Copy answer', () => copyText(message.content, copy));
     const again = iconButton('again', 'Answer again', () => actions.again(message), 'changes');
-    this.tools = element('span', { className: 'tools' }, again, copy);
+    this.tools = element('span', { className: 'tools' }, copy, again);
     this.element = element('article', { className: 'message', 'aria-label': 'Answer', 'data-role': 'assistant' },
       this.thinking, this.waiting, this.content, this.notice,
       element('div', { className: 'actions' }, this.branches.element, this.tools, this.figures));
@@ -112,7 +112,7 @@ class AnswerView {
     this.element.dataset.phase = phase;
     this.element.setAttribute('aria-busy', String(Boolean(live)));
     this.thinking.hidden = message.reasoning === '';
-    this.summary.textContent = phase === 'thinking' ? 'Thinking' : thought(message.thinkingSeconds);
+    this.summary.textContent = phase === 'thinking' ? thinkingFor(live.seconds) : thoughtFor(message.thinkingSeconds);
     this.#showReasoning();
     this.#showWaiting(live);
     showMarkdown(this.content, message.content);
@@ -151,7 +151,12 @@ class AnswerView {
   }
 }
 
-const thought = (seconds) => (seconds === undefined ? 'Thoughts' : `Thought for ${duration(seconds)}`);
+const thinkingFor = (seconds) => (seconds < 1 ? 'Thinking' : `Thinking for ${duration(seconds)}`);
+
+function thoughtFor(seconds) {
+  if (seconds === undefined) return 'Thoughts';
+  return seconds < 1 ? 'Thought briefly' : `Thought for ${duration(seconds)}`;
+}
 
 function noticeText(message) {
   if (message.state === 'failed') return message.error ?? 'The answer failed.';
