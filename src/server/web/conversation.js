@@ -142,7 +142,7 @@ function checkedConversation(from) {
     conversation.messages[id] = checkedMessage(message, conversation.messages);
   }
   for (const [at, id] of Object.entries(from.chosen ?? {})) {
-    const child = conversation.messages[id];
+    const child = isId(id) && conversation.messages[id];
     expect(child && (child.parent ?? ROOT) === at, 'a branch that is not there');
     conversation.chosen[at] = id;
   }

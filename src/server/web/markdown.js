@@ -227,12 +227,12 @@ class Blocks {
 /* A line of code spans may begin like a fence. */
 const isFence = ([, , fence, info]) => fence[0] === '~' || !info.includes('`');
 
-/* The cells of a table's row; \| is no border, nor is one within a code span. */
+/* The cells of a table's row; \| is no border, even within a code span. */
 function cells(line) {
   const found = [];
   const row = line.trim().replace(/^\|/, '');
   let cell = '';
-  for (const [part] of row.matchAll(/\\[^]|`+[^`|]*`+|[^\\`|]+|[^]/g)) {
+  for (const [part] of row.matchAll(/\\[^]|[^\\|]+|[^]/g)) {
     if (part === '|') {
       found.push(cell.trim());
       cell = '';

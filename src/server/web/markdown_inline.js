@@ -3,6 +3,7 @@
  * in the text's length: each bracket and each delimiter is looked at a bounded number of times. */
 
 const DEPTH = 12;
+const NEAR = 64; // delimiters that one may stand apart from its own
 const ADDRESS_LENGTH = 4096;
 const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", '#39': "'", nbsp: '\u00A0' };
 const PUNCTUATION = /[!-/:-@[-`{-~\p{P}\p{S}]/u;
@@ -31,8 +32,7 @@ class Inline {
     this.inLink = inLink;
     this.at = 0;
     this.nodes = [];
-    this.delimiters = []; // those that may open: {kind, count, length, closes, node}
-    this.open = { '*': 0, _: 0, '~': 0 }; // how many of each are among them
+    this.delimiters = []; // those that may open: {kind, count, length, closes, node, index}
     this.full = false; // nested as deep as may be: further delimiters are text
     this.noCode = new Set(); // lengths of runs of backticks that nothing closes
     this.noMath = new Set();
@@ -85,7 +85,8 @@ class Inline {
 
   escape() {
     const next = this.text[this.at + 1];
-    if (next === '(' || next === '[') return this.math(`\\${next}`, next === '(' ? '\\)' : '\\]');
+    if (next === '(' && this.math('\\(', '\\)')) return true;
+    if (next === '[' && this.math('\\[', '\\]')) return true;
     if (next === '\n') return this.push(2, { type: 'break' });
     if (next === undefined || !/[!-/:-@[-`{-~]/.test(next)) return false;
     return this.take(2, next);
@@ -118,7 +119,8 @@ class Inline {
       return false;
     }
     const text = this.text.slice(this.at, end + close.length);
-    return this.push(text.length, { type: 'math', text });
+    this.push(text.length, { type: 'math', text });
+    return true;
   }
 
   /* Emphasis by CommonMark's rules for runs of delimiters. */
@@ -138,20 +140,18 @@ class Inline {
     if (rest === 0) return true;
     const node = { type: 'text', text: kind.repeat(rest), delimiter: true };
     this.nodes.push(node);
-    if (opens) {
-      this.delimiters.push({ kind, count: rest, length, closes, node, index: this.nodes.length - 1 });
-      this.open[kind] += 1;
-    }
+    if (opens) this.delimiters.push({ kind, count: rest, length, closes, node, index: this.nodes.length - 1 });
     return true;
   }
 
   /* Wraps what stands since the delimiters that this run closes; returns how much of the run is left. */
   close(kind, length, opens) {
     let rest = length;
-    while (rest > 0 && this.open[kind] > 0 && !this.full) {
-      while (this.delimiters.at(-1).kind !== kind) this.open[this.delimiters.pop().kind] -= 1;
-      const opener = this.delimiters.at(-1);
-      if ((opens || opener.closes) && (opener.length + length) % 3 === 0 && length % 3 !== 0) return rest;
+    while (rest > 0 && !this.full) {
+      const at = this.openerOf(kind, length, opens);
+      if (at < 0) break;
+      this.delimiters.length = at + 1; // those behind it are text
+      const opener = this.delimiters[at];
       const count = Math.min(2, opener.count, rest);
       const children = this.nodes.splice(opener.index + 1);
       const depth = children.reduce((most, child) => Math.max(most, child.depth ?? 0), 0) + 1;
@@ -161,12 +161,20 @@ class Inline {
       opener.count -= count;
       opener.node.text = kind.repeat(opener.count);
       rest -= count;
-      if (opener.count === 0) {
-        this.delimiters.pop();
-        this.open[kind] -= 1;
-      }
+      if (opener.count === 0) this.delimiters.pop();
     }
     return rest;
+  }
+
+  /* The nearest delimiters that a run closes, if they are near; -1: none. */
+  openerOf(kind, length, opens) {
+    const farthest = Math.max(0, this.delimiters.length - NEAR);
+    for (let at = this.delimiters.length - 1; at >= farthest; at -= 1) {
+      const opener = this.delimiters[at];
+      const both = (opens || opener.closes) && (opener.length + length) % 3 === 0 && length % 3 !== 0;
+      if (opener.kind === kind && !both) return at;
+    }
+    return -1;
   }
 
   /* [text](address "title"), at a bracket; pictures become links, since nothing is fetched. */
