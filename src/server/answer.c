@@ -23,7 +23,7 @@ struct plumb_answer {
     plumb_token_queue waiting; /* with log-probabilities */
     plumb_chat_parser *parser; /* NULL: the prompt was no conversation */
     int32_t mark_id;           /* of calls' markup, text where no markup is */
-    int32_t think_end_id;
+    int32_t think_id, think_end_id;
     plumb_detokenizer detokenizer;
     char *text; /* (text_capacity) what it wrote last */
     int64_t text_capacity;
@@ -174,6 +174,8 @@ static plumb_status take_step(plumb_answer *a, const float *logits, int64_t posi
     if (!ends_turn && !say(a, choice.token)) return plumb__fail_memory(err, "tokens", sizeof choice.token);
     a->sampled++;
     if (a->reasoning) a->reasoned++;
+    /* The parser's events correct it where the token is something else. */
+    if (a->parser && choice.token == a->think_id) a->reasoning = true;
     if (a->parser && choice.token == a->think_end_id) a->reasoning = false;
     status = feed(a, &choice, err);
     if (status != PLUMB_OK) return status;
@@ -226,6 +228,7 @@ static plumb_status prepare(plumb_answer *a, plumb_error *err) {
     const plumb_text *text = a->options.text;
     a->reasoning = g->messages && g->thinking;
     a->mark_id = plumb_text_token_id(text, "｜DSML｜");
+    a->think_id = plumb_text_token_id(text, "<think>");
     a->think_end_id = plumb_text_token_id(text, "</think>");
     a->waiting = (plumb_token_queue){.text = text, .run = a->options.run, .sink = a->options.sink,
                                      .user = a->options.sink_user};
