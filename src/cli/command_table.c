@@ -25,6 +25,24 @@ const cli_command cli_commands[] = {
      "The model sees its begin-of-sentence token and the prompt, without any chat format, and "
      "the continuation streams to standard output. Needs -p or --prompt-file.",
      cli_run_complete},
+    {CLI_SERVE, "serve", "answer requests over HTTP", "", 0, 0,
+     "Serves the model until Ctrl-C, to programs that speak the OpenAI or Anthropic interfaces, and to "
+     "browsers a page to chat on:\n\n"
+     "  /                          the page\n"
+     "  /v1/chat/completions       OpenAI\n"
+     "  /v1/completions            OpenAI\n"
+     "  /v1/responses              OpenAI\n"
+     "  /v1/messages               Anthropic, and /v1/messages/count_tokens\n"
+     "  /v1/models                 the model's name\n"
+     "  /tokenize, /detokenize     text to ids and back\n"
+     "  /health, /metrics          whether it is up; figures for Prometheus\n"
+     "  /props, /slots             what is served, and what is being computed\n\n"
+     "Answers that are written at the same time share every read of the weights and have the bits they "
+     "would have alone. Conversations that come back find what was computed for them, with --session-dir "
+     "also after a restart. --temp and its like apply where a request says nothing.\n\n"
+     "Ctrl-C finishes the answers that are being written, a second one does not wait. docs/server.md "
+     "tells what is understood of each interface.",
+     cli_run_serve},
     {CLI_LOGITS, "logits", "token ids in, float32 logits out", "", 0, 0,
      "Evaluates the ids in --tokens-file and writes one row of logits per position, from --from "
      "to the end, as little-endian float32 to --out. Prints the XXH3-64 hash of that file. "

@@ -6,6 +6,7 @@
 
 int cli_run_chat(const cli_options *options);
 int cli_run_complete(const cli_options *options);
+int cli_run_serve(const cli_options *options);
 int cli_run_logits(const cli_options *options);
 int cli_run_tokenize(const cli_options *options);
 int cli_run_inspect(const cli_options *options);

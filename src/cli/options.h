@@ -34,7 +34,8 @@ typedef enum cli_command_bit {
     CLI_PACK = 1 << 11,
     CLI_AUDIT = 1 << 12,
     CLI_BENCH = 1 << 13,
-    CLI_COMPARE = 1 << 14
+    CLI_COMPARE = 1 << 14,
+    CLI_SERVE = 1 << 15
 } cli_command_bit;
 
 typedef struct cli_command cli_command;
@@ -68,6 +69,8 @@ typedef struct cli_options {
     int64_t n_tokens; /* 0: until the model ends or the context is full */
     int64_t think_level;
     bool nothink;
+    const char *host, *api_key, *cors, *model_name;
+    int64_t port, parallel, queue;
     const char *session_dir;
     int64_t session_dir_size, session_dir_daily;
     double temperature, top_p, min_p;

@@ -76,6 +76,11 @@ static plumb_status open_model(cli_runtime *runtime, bool wants_text, plumb_erro
     return check_bias(runtime, err);
 }
 
+plumb_status cli_runtime_begin(cli_runtime *runtime, plumb_error *err) {
+    plumb_status status = cli_streaming_begin(&runtime->streaming, runtime->model, err);
+    return status == PLUMB_OK ? cli_interrupt_catch(err) : status;
+}
+
 static plumb_status open_session(cli_runtime *runtime, int64_t context, plumb_error *err) {
     const plumb_session_options session_options = {.context = context,
                                                    .chunk = runtime->options->chunk,
@@ -83,8 +88,7 @@ static plumb_status open_session(cli_runtime *runtime, int64_t context, plumb_er
                                                    .progress_user = &runtime->progress};
     plumb_status status =
         plumb_session_create(runtime->model, &session_options, &runtime->session, err);
-    if (status == PLUMB_OK) status = cli_streaming_begin(&runtime->streaming, runtime->model, err);
-    return status == PLUMB_OK ? cli_interrupt_catch(err) : status;
+    return status == PLUMB_OK ? cli_runtime_begin(runtime, err) : status;
 }
 
 /* What does not open by --metal may well do without it. */

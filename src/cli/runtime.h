@@ -28,6 +28,9 @@ int cli_runtime_open(const cli_options *options, bool wants_text, cli_runtime *r
 /* The same in two steps, for a command that chooses the context by what the model is. */
 int cli_runtime_open_model(const cli_options *options, bool wants_text, cli_runtime *runtime);
 int cli_runtime_open_session(cli_runtime *runtime, int64_t context);
+/* What opening a session does besides, for who makes sessions otherwise: streaming begins, Ctrl-C is
+ * caught. */
+PLUMB_MUST_CHECK plumb_status cli_runtime_begin(cli_runtime *runtime, plumb_error *err);
 /* Closes all of it and returns the exit status: `status`, unless a route trace cannot be written. */
 int cli_runtime_close(cli_runtime *runtime, int status);
 

@@ -77,6 +77,7 @@ typedef enum plumb_generation_event_kind {
 typedef enum plumb_refusal {
     PLUMB_REFUSAL_BAD_REQUEST,  /* 400 */
     PLUMB_REFUSAL_UNAUTHORIZED, /* 401 */
+    PLUMB_REFUSAL_FORBIDDEN,    /* 403 */
     PLUMB_REFUSAL_NOT_FOUND,    /* 404 */
     PLUMB_REFUSAL_METHOD,       /* 405 */
     PLUMB_REFUSAL_CONFLICT,     /* 409 */

@@ -1,0 +1,112 @@
+/* plumb serve: the model over HTTP, until Ctrl-C. */
+#include "cli/commands.h"
+
+#include "cli/files.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/runtime.h"
+#include "server/server.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct serving {
+    cli_runtime runtime;
+    char *api_keys; /* NULL: none */
+    plumb_server *server;
+    plumb_server_wish wish;
+} serving;
+
+enum {
+    DEFAULT_CONTEXT = 131072,
+    QUANTUM = 256
+};
+
+static void on_log(void *user, plumb_log_level level, const char *line) {
+    const cli_options *options = user;
+    if (level == PLUMB_LOG_WARNING || !options->quiet) cli_complain(options, "%s", line);
+}
+
+/* The first Ctrl-C finishes what runs, the second does not wait. */
+static plumb_server_wish wish(void *user) {
+    serving *s = user;
+    if (!cli_interrupted()) return s->wish;
+    if (!cli_asked_to_end() || s->wish == PLUMB_SERVER_GO_ON)
+        s->wish = s->wish == PLUMB_SERVER_GO_ON ? PLUMB_SERVER_STOP : PLUMB_SERVER_STOP_NOW;
+    cli_interrupt_clear();
+    return s->wish;
+}
+
+/* Keys that anybody can read, or none at all, are a mistake. */
+static int read_keys(serving *s) {
+    const cli_options *options = s->runtime.options;
+    if (!options->api_key) return CLI_OK;
+    size_t size;
+    plumb_error err = {0};
+    if (cli_read_file(options->api_key, &s->api_keys, &size, &err) != PLUMB_OK)
+        return cli_report(options, &err);
+    if (strlen(s->api_keys) != size || strspn(s->api_keys, "\r\n") == size) {
+        cli_complain(options, "--api-key: found %s in %s, expected a key on a line",
+                     strlen(s->api_keys) != size ? "a NUL byte" : "nothing", options->api_key);
+        return CLI_FAILED;
+    }
+    return CLI_OK;
+}
+
+/* The last part of the path, as clients will call it. */
+static const char *model_id(const cli_options *options, const plumb_model_info *info, char *id, size_t size) {
+    if (options->model_name) return options->model_name;
+    if (!options->model) return "plumb-demo";
+    const char *path = info->path, *end = path + strlen(path);
+    while (end > path && end[-1] == '/') end--;
+    const char *start = end;
+    while (start > path && start[-1] != '/') start--;
+    snprintf(id, size, "%.*s", (int)(end - start), start);
+    return id[0] ? id : "model";
+}
+
+static int64_t context_of(const cli_options *options, const plumb_model_info *info) {
+    if (options->context > 0) return options->context;
+    return info->max_positions < DEFAULT_CONTEXT ? info->max_positions : DEFAULT_CONTEXT;
+}
+
+static int create(serving *s) {
+    const cli_options *o = s->runtime.options;
+    const plumb_model_info *info = &s->runtime.info;
+    char id[256];
+    const plumb_server_options options = {
+        .model = s->runtime.model, .text = s->runtime.text, .model_id = model_id(o, info, id, sizeof id),
+        .host = o->host, .port = (int)o->port, .api_keys = s->api_keys, .cors_origin = o->cors,
+        .slots = (int)o->parallel, .most_waiting = (int)o->queue, .context = context_of(o, info),
+        .quantum = o->chunk > 0 ? o->chunk : QUANTUM, .session_dir = o->session_dir,
+        .session_dir_size = o->session_dir_size, .session_dir_daily = o->session_dir_daily,
+        .sampling = &s->runtime.sampling, .thinking = !o->nothink && o->think_level > 0,
+        .effort = (int)o->think_level, .wish = wish, .user = s, .log = on_log, .log_user = (void *)(uintptr_t)o};
+    plumb_error err = {0};
+    if (plumb__server_create(&options, &s->server, &err) != PLUMB_OK) return cli_report(o, &err);
+    const char *left = strchr(o->host, ':') ? "[" : "", *right = *left ? "]" : "";
+    cli_complain(o, "%s at http://%s%s%s:%d, up to %d answers at a time, %lld tokens each", options.model_id,
+                 left, o->host, right, plumb__server_port(s->server), options.slots,
+                 (long long)options.context);
+    if (!s->api_keys && strcmp(o->host, "127.0.0.1") != 0 && strcmp(o->host, "localhost") != 0 &&
+        strcmp(o->host, "::1") != 0)
+        cli_complain(o, "anybody who reaches %s may ask; --api-key FILE asks for a key", o->host);
+    return CLI_OK;
+}
+
+int cli_run_serve(const cli_options *options) {
+    serving s = {0};
+    int status = cli_runtime_open_model(options, true, &s.runtime);
+    if (status != CLI_OK) return status;
+    (void)signal(SIGPIPE, SIG_IGN); /* clients that go are told of by the writes that fail */
+    status = read_keys(&s);
+    if (status == CLI_OK) status = create(&s);
+    plumb_error err = {0};
+    if (status == CLI_OK && cli_runtime_begin(&s.runtime, &err) != PLUMB_OK) status = cli_report(options, &err);
+    if (status == CLI_OK && plumb__server_run(s.server, &err) != PLUMB_OK) status = cli_report(options, &err);
+    plumb__server_destroy(s.server);
+    free(s.api_keys);
+    return cli_runtime_close(&s.runtime, status);
+}
