@@ -25,56 +25,16 @@ import gguf_sample
 from gguf_sample import GGML_BF16 as BF16, GGML_F32 as F32, GGML_I8 as I8
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SKIPPED = 77
+sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
+
+from npm_packages import install, skip  # noqa: E402
+
 FLAVOURS = ["f32", "bf16", "fp8"]
 
 
 def call(*command, **options):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           encoding="utf-8", check=False, **options)
-
-
-def skip(why):
-    if os.environ.get("PLUMB_CI") == "1":
-        print(f"FAIL {why}, and nothing may be skipped here\n0 passed, 1 failed")
-        sys.exit(1)
-    print(f"skipped: {why}")
-    sys.exit(SKIPPED)
-
-
-def same_file(a, b):
-    try:
-        with open(a, "rb") as left, open(b, "rb") as right:
-            return left.read() == right.read()
-    except OSError:
-        return False
-
-
-def install(folder):
-    """Puts the packages below `folder`/node_modules, unless they are there; that is returned."""
-    modules = os.path.join(folder, "node_modules")
-    lock = os.path.join(HERE, "package-lock.json")
-    done = os.path.join(folder, "installed.json")  # the lock file that was installed last
-    if same_file(lock, done):
-        return modules
-    if not shutil.which("npm") or not shutil.which("node"):
-        skip("no npm here")
-    os.makedirs(folder, exist_ok=True)
-    if os.path.exists(done):
-        os.remove(done)
-    shutil.copy(os.path.join(HERE, "package.json"), folder)
-    shutil.copy(lock, folder)
-    # --force: versions of Node.js and platforms are looked at less strictly, contents are not.
-    npm = call("npm", "ci", "--force", "--ignore-scripts", "--no-audit", "--no-fund",
-               "--prefer-offline", "--fetch-retry-mintimeout=1000",
-               "--fetch-retry-maxtimeout=5000", "--loglevel=error", cwd=folder)
-    if npm.returncode != 0 and "EINTEGRITY" in npm.stderr:
-        print(f"FAIL other packages than package-lock.json names:\n{npm.stderr}\n0 passed, 1 failed")
-        sys.exit(1)
-    if npm.returncode != 0:
-        skip(f"npm installs nothing: {(npm.stderr.strip().splitlines() or ['no reason'])[0]}")
-    shutil.copy(lock, done)
-    return modules
 
 
 def first_difference(seen, expected):
