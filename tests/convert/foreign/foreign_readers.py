@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from gguf_sample import GGML_BF16 as BF16, GGML_F32 as F32, GGML_I8 as I8
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
 
-from npm_packages import install, skip  # noqa: E402
+from npm_packages import install  # noqa: E402
 
 FLAVOURS = ["f32", "bf16", "fp8"]
 
@@ -158,7 +157,7 @@ def main():
     parser.add_argument("--header", help="a file without tensors, to be read too")
     parser.add_argument("models", nargs="*", help="released folders")
     arguments = parser.parse_args()
-    readers = Readers(arguments, install(os.path.abspath(arguments.packages)))
+    readers = Readers(arguments, install(HERE, os.path.abspath(arguments.packages)))
     with tempfile.TemporaryDirectory(dir=arguments.packages) as folder:
         read_sample(readers, folder)
         if arguments.header:
