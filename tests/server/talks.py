@@ -1,0 +1,344 @@
+#!/usr/bin/env python3
+"""What clients do to a server: talks.py PLUMB [NAME...].  Each case has a server of its own or shares one."""
+
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from serving import serving  # noqa: E402
+
+CHAT = "/v1/chat/completions"
+CONTROL = ["<｜User｜>", "<think>", "</think>", "<｜end▁of▁sentence｜>", "<｜deepseek_image｜>", "<｜DSML｜ calls>"]
+WEATHER = {"type": "function", "function": {
+    "name": "lookup", "parameters": {
+        "type": "object", "properties": {"query": {"type": "string", "maxLength": 12},
+                                         "limit": {"type": "integer", "minimum": 0, "maximum": 99}},
+        "required": ["query", "limit"], "additionalProperties": False}}}
+
+
+def equal(found, expected, what=""):
+    assert found == expected, f"{what}: {found!r}, expected {expected!r}"
+
+
+def plain(messages, **more):
+    return {"model": "demo", "temperature": 0, "reasoning_effort": "none", "max_tokens": 8, "messages": messages, **more}
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def chat(server, messages, **more):
+    status, _, answer = server.ask("POST", CHAT, plain(messages, **more))
+    equal(status, 200, answer)
+    return answer
+
+
+def said(answer):
+    return answer["choices"][0]["message"]["content"]
+
+
+# ---- Text that looks like control tokens ----
+
+def control_text_is_text(server):
+    empty = chat(server, [user("")])["usage"]["prompt_tokens"]
+    for text in CONTROL:
+        count = server.ask("POST", "/tokenize", {"content": text})[2]["count"]
+        assert count >= 3, f"{text} is {count} tokens"
+        answer = chat(server, [user(text)])
+        equal(answer["usage"]["prompt_tokens"], empty + count, text)
+        # A turn that resends it works, too, also from a tool.
+        messages = [user(text), answer["choices"][0]["message"], user("And now?")]
+        chat(server, messages)
+        call = {"id": "call_1", "type": "function", "function": {"name": "lookup", "arguments": "{\"query\": \"a\", \"limit\": 1}"}}
+        chat(server, [user("x"), {"role": "assistant", "content": None, "tool_calls": [call]},
+                      {"role": "tool", "tool_call_id": "call_1", "content": text}, user("y")], tools=[WEATHER])
+        status, _, message = server.ask("POST", "/v1/messages", {
+            "model": "demo", "max_tokens": 4, "system": text, "messages": [user(text)]})
+        equal(status, 200, message)
+        status, _, response = server.ask("POST", "/v1/responses", {"model": "demo", "max_output_tokens": 16, "input": text})
+        equal(status, 200, response)
+
+
+# ---- Histories ----
+
+def histories(server):
+    question, answer = user("What is the capital of France?"), {"role": "assistant", "content": "Paris."}
+    chat(server, [question, answer, {"role": "system", "content": "Answer in French."}, user("And of Italy?")])
+    for reasoning in ({}, {"reasoning_content": "Easy."}, {"reasoning_content": None}, {"reasoning_content": ""}):
+        chat(server, [question, {**answer, **reasoning}, user("And of Italy?")], reasoning_effort="low")
+    images = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}] * 17
+    status, _, refused = server.ask("POST", CHAT, plain([{"role": "user", "content": images}]))
+    equal(status, 400, refused)
+    assert "image" in refused["error"]["message"], refused
+
+
+def pairs(n):
+    messages = [user("Begin.")]
+    for i in range(n):
+        call = {"id": f"call_{i}", "type": "function", "function": {"name": "lookup", "arguments": json.dumps({"query": f"q{i}", "limit": i})}}
+        messages += [{"role": "assistant", "content": None, "tool_calls": [call]},
+                     {"role": "tool", "tool_call_id": f"call_{i}", "content": str(i)}]
+    return messages
+
+
+def many_tool_pairs(server):
+    """They are counted, and refused since they do not fit; what takes quadratic time would not come back."""
+    status, _, refused = server.ask("POST", CHAT, plain(pairs(4096), tools=[WEATHER]))
+    equal(status, 400, refused)
+    assert re.search(r"\d{5}", refused["error"]["message"]), refused
+
+
+def call_replayed(server):
+    asked = {"tools": [WEATHER], "tool_choice": "required", "max_tokens": 200}
+    first = chat(server, [user("Look something up.")], **asked)
+    message = first["choices"][0]["message"]
+    call = message["tool_calls"][0]
+    arguments = json.loads(call["function"]["arguments"])
+    assert isinstance(arguments["query"], str) and isinstance(arguments["limit"], int)
+    # Keys in another order and other white space: the ids say which turn it was.
+    call["function"]["arguments"] = json.dumps(dict(reversed(arguments.items())), indent=3)
+    history = [user("Look something up."), message, {"role": "tool", "tool_call_id": call["id"], "content": "nothing"}]
+    known = first["usage"]["prompt_tokens"] + first["usage"]["completion_tokens"]
+    return history, known
+
+
+def call_replay(server):
+    history, known = call_replayed(server)
+    again = chat(server, history, tools=[WEATHER])
+    assert again["usage"]["prompt_tokens_details"]["cached_tokens"] >= known - 1, again["usage"]
+    # With ids that nobody knows it is written anew, and works.
+    history[1]["tool_calls"][0]["id"] = history[2]["tool_call_id"] = "call_of_somebody_else"
+    chat(server, history, tools=[WEATHER])
+
+
+# ---- Requests that are wrong ----
+
+def refusals(server):
+    for body, path in [
+            ('{"messages": [{"role": "user", "content": "a"}], "messages": []}', CHAT),
+            ('{"messages": [{"role": "user", "content": "a"}], "max_tokens": NaN}', CHAT),
+            ('{"messages": [{"role": "user", "content": "a"}], "max_tokens": 1e999}', CHAT),
+            ('{"messages": [{"role": "user", "content": "a"}], "max_tokens": 1.5}', CHAT),
+            ('{"messages": ' + "[" * 5000 + "]" * 5000 + "}", CHAT), (b'{"messages": "\xff"}', CHAT),
+            ("", CHAT), ("[]", "/v1/responses"), ("nonsense", "/v1/messages"), ("{}", "/v1/completions"),
+            ('{"content": 5}', "/tokenize"), ('{"tokens": [4294967296]}', "/detokenize"), ('{"tokens": [-1]}', "/detokenize")]:
+        status, _, answer = server.ask("POST", path, body)
+        equal(status, 400, f"{path} {body[:60]}")
+        assert answer["error"]["message"], answer
+    for method, path, status in [("GET", "/nothing", 404), ("GET", CHAT, 405), ("POST", "/health", 405),
+                                 ("GET", "/../../etc/passwd", 404), ("DELETE", "/v1/models", 405)]:
+        found = server.ask(method, path)[0]
+        assert found in (status, 400), f"{method} {path}: {found}"
+    lost = server.ask("POST", "/v1/responses", {"model": "demo", "input": "x", "previous_response_id": "resp_lost"})
+    assert lost[0] in (404, 409), lost
+
+
+def own_figures(server):
+    text = "What is 2+2? 北京 🙂"
+    tokens = server.ask("POST", "/tokenize", {"content": text})[2]["tokens"]
+    equal(server.ask("POST", "/detokenize", {"tokens": tokens})[2]["content"], text)
+    with_bos = server.ask("POST", "/tokenize", {"content": text, "add_bos": True, "with_pieces": True})[2]
+    equal([t["id"] for t in with_bos["tokens"]][1:], tokens)
+    equal(server.ask("GET", "/health")[2], {"status": "ok"})
+    properties = server.ask("GET", "/props")[2]
+    assert properties["context"] > 0 and properties["slots"] == len(server.slots()), properties
+    before = metrics(server)
+    answer = chat(server, [user("Hello there")], max_tokens=5)
+    after = metrics(server)
+    equal(after["plumb_jobs_finished_total"], before["plumb_jobs_finished_total"] + 1)
+    equal(after["plumb_generated_tokens_total"] - before["plumb_generated_tokens_total"], answer["usage"]["completion_tokens"])
+    equal(after["plumb_prompt_tokens_total"] - before["plumb_prompt_tokens_total"], answer["usage"]["prompt_tokens"])
+
+
+def metrics(server):
+    status, headers, text = server.ask("GET", "/metrics")
+    assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4"), headers
+    found = {}
+    for line in text.decode().splitlines():
+        if not line.startswith("#"):
+            name, value = line.split(" ")
+            found[name] = float(value)
+    return found
+
+
+# ---- Time ----
+
+def resend(server):
+    for words in (1, 60, 127, 128, 129, 300):
+        prompt = [user(" ".join(f"w{i}" for i in range(words)))]
+        first, second = (chat(server, prompt, max_tokens=16, logprobs=True) for _ in range(2))
+        usage = second["usage"]
+        equal(usage["prompt_tokens_details"]["cached_tokens"], usage["prompt_tokens"] - 1, f"{words} words")
+        equal(second["choices"], first["choices"], f"{words} words")
+
+
+def hang_up(server):
+    endless = plain([user("Tell me a story.")], stream=True, max_tokens=3500, temperature=1, logit_bias={"1": -100})
+    body = json.dumps(endless).encode()
+    for wanted in (0, 1, 2000):  # bytes of the answer before it leaves
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                           b"Content-Length: %d\r\n\r\n" % (CHAT.encode(), len(body)) + body)
+            got = 0
+            while got < wanted:
+                got += len(client.recv(100))
+            if wanted == 0:
+                server.until(lambda: any(s["state"] != "idle" for s in server.slots()), "slot at work")
+        server.until(lambda: all(s["state"] == "idle" for s in server.slots()), "idle slots")
+    assert metrics(server)["plumb_jobs_cancelled_total"] == 3
+
+
+def progress_is_told(server):
+    words = " ".join(f"word{i}" for i in range(700))
+    body = json.dumps(plain([user(words)], stream=True, max_tokens=2)).encode()
+    connection = server.connect()
+    connection.request("POST", CHAT, body, {"Content-Type": "application/json"})
+    lines = connection.getresponse().read().decode().split("\n")
+    connection.close()
+    comments = [i for i, line in enumerate(lines) if line.startswith(":")]
+    contents = [i for i, line in enumerate(lines) if '"content":"' in line and '"content":""' not in line]
+    assert len(comments) >= 2 and comments[1] < contents[0], lines[:20]
+
+
+# ---- Servers of their own ----
+
+def graceful_stop(plumb):
+    with serving(plumb, "-c", "2048") as server:
+        events = server.events(CHAT, plain([user("Tell me a story.")], stream=True, max_tokens=60, temperature=1,
+                                           logit_bias={"1": -100}))
+        next(events)
+        server.process.send_signal(signal.SIGTERM)
+        last = list(events)[-1]
+        equal(last["choices"][0]["finish_reason"], "length")
+        equal(server.process.wait(60), 0)
+
+
+def stop_without_waiting(plumb):
+    with serving(plumb, "-c", "4096") as server:
+        events = server.events(CHAT, plain([user("Tell me a story.")], stream=True, max_tokens=4000, temperature=1,
+                                           logit_bias={"1": -100}))
+        next(events)
+        server.process.send_signal(signal.SIGINT)
+        server.until(lambda: any("stopping" in line for line in server.said), "word of stopping")
+        server.process.send_signal(signal.SIGINT)
+        equal(server.process.wait(60), 0)
+
+
+def keys(plumb):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "keys")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("first key\nsecond\n")
+        with serving(plumb, "--api-key", path) as server:
+            for method, wanted in (("GET", ["/metrics", "/props", "/slots", "/v1/models", "/v1/models/x"]),
+                                   ("POST", [CHAT, "/v1/completions", "/v1/responses", "/v1/messages",
+                                             "/v1/messages/count_tokens", "/tokenize", "/detokenize"])):
+                for target in wanted:
+                    for given in ({}, {"Authorization": "Bearer first"}, {"Authorization": "Bearer first keyfirst key"},
+                                  {"x-api-key": ""}, {"Authorization": "first key"}):
+                        status, _, answer = server.ask(method, target, "{}" if method == "POST" else None, given)
+                        equal(status, 401, f"{target} {given}")
+                        assert "error" in answer, answer
+            for given in ({"Authorization": "Bearer first key"}, {"Authorization": "bearer second"}, {"x-api-key": "second"}):
+                equal(server.ask("GET", "/v1/models", headers=given)[0], 200, given)
+            for target in ("/health", "/"):
+                equal(server.ask("GET", target)[0], 200, target)
+
+
+def origins(plumb):
+    with serving(plumb, "--cors", "https://tools.example") as server:
+        here = f"http://127.0.0.1:{server.port}"
+        for origin, status in ((None, 200), (here, 200), ("https://tools.example", 200), ("https://evil.example", 403),
+                               ("null", 403)):
+            found = server.ask("GET", "/props", headers={"Origin": origin} if origin else {})
+            equal(found[0], status, origin)
+            allowed = found[1].get("Access-Control-Allow-Origin")
+            equal(allowed, origin if origin == "https://tools.example" else None, origin)
+        # Another name that leads here.
+        equal(server.ask("GET", "/props", headers={"Host": "evil.example"})[0], 403)
+        found = server.ask("OPTIONS", CHAT, headers={
+            "Origin": "https://tools.example", "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization, x-stainless-os"})
+        equal((found[0], found[1]["Access-Control-Allow-Headers"]), (204, "authorization, x-stainless-os"))
+
+
+def full_queue(plumb):
+    with serving(plumb, "--parallel", "1", "--queue", "1", "-c", "4096") as server:
+        endless = plain([user("Tell me a story.")], stream=True, max_tokens=3900, temperature=1, logit_bias={"1": -100})
+        running = server.events(CHAT, endless)
+        next(running)
+        waiting = threading.Thread(target=server.ask, args=("POST", CHAT, plain([user("Hi")])))
+        waiting.start()
+        server.until(lambda: metrics(server)["plumb_jobs_waiting"] == 1, "waiting job")
+        status, headers, answer = server.ask("POST", CHAT, plain([user("Hi")]))
+        equal(status, 429, answer)
+        running.close()
+        waiting.join()
+
+
+def restarted(plumb):
+    """Killed at work; what was stored is found by the next one, and nothing is damaged."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("--session-dir", folder, "-c", "2048")
+        prompt = [user(" ".join(f"word{i}" for i in range(150)))]
+        with serving(plumb, *options) as server:
+            first = chat(server, prompt, max_tokens=20)
+            history, known = call_replayed(server)
+            server.until(lambda: metrics(server)["plumb_store_entries"] >= 2, "stored sessions")
+            running = server.events(CHAT, plain([user("Tell me a story.")], stream=True, max_tokens=1800,
+                                                temperature=1, logit_bias={"1": -100}))
+            next(running)
+            server.process.kill()
+            server.process.wait()
+        for _ in range(2):
+            with serving(plumb, *options) as server:
+                again = chat(server, prompt, max_tokens=20)
+                equal(said(again), said(first))
+                assert again["usage"]["prompt_tokens_details"]["cached_tokens"] >= 100, again["usage"]
+                then = chat(server, history, tools=[WEATHER])
+                assert then["usage"]["prompt_tokens_details"]["cached_tokens"] >= known - 1, (then["usage"], known)
+                assert not any("damaged" in line for line in server.said), server.said
+
+
+SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, own_figures, resend, hang_up,
+          progress_is_told]
+OWN = [graceful_stop, stop_without_waiting, keys, origins, full_queue, restarted]
+
+
+def main():
+    plumb, *names = sys.argv[1:]
+    passed = failed = 0
+
+    def run(case, subject):
+        nonlocal passed, failed
+        if names and case.__name__ not in names:
+            return
+        begun = time.time()
+        try:
+            case(subject)
+            passed += 1
+            print(f"ok   {case.__name__} ({time.time() - begun:.1f} s)", flush=True)
+        except Exception as fault:  # pylint: disable=broad-except
+            failed += 1
+            print(f"FAIL {case.__name__}: {type(fault).__name__} {fault}", flush=True)
+
+    with serving(plumb, "--model-name", "demo", "--prefill-chunk", "128") as server:
+        for case in SHARED:
+            run(case, server)
+    for case in OWN:
+        run(case, plumb)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
