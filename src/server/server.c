@@ -42,6 +42,7 @@ static const route routes[] = {
     {"GET", "/v1/models", plumb__endpoint_models, false},
     {"GET", "/v1/models/", plumb__endpoint_model, false},
     {"GET", "/", plumb__endpoint_page, true},
+    {"GET", "/page/", plumb__endpoint_page, true},
 };
 
 static bool fits(const char *pattern, const char *path) {
@@ -72,9 +73,6 @@ static target find_target(const char *method, const char *path) {
         found.route = &routes[i];
         return found;
     }
-    /* The page's files have names of their own. */
-    static const route page = {"GET", "/", plumb__endpoint_page, true};
-    if (is_get) found.route = &page;
     return found;
 }
 
