@@ -110,7 +110,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--idle", type=int, default=200)
-    parser.add_argument("--tokens", type=int, default=12)
+    parser.add_argument("--tokens", type=int, default=6)
     parser.add_argument("--parallel", default="8")
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
