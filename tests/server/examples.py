@@ -28,7 +28,7 @@ def commands_of(path):
 
 
 def fault_of(command, port):
-    command = command.replace("curl -s", "curl -sS --fail-with-body").replace(":8000", f":{port}")
+    command = command.replace("curl -", "curl --fail-with-body -S -", 1).replace(":8000", f":{port}")
     result = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             timeout=PATIENCE, check=False)
     if result.returncode != 0 or not result.stdout:
