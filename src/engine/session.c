@@ -314,6 +314,10 @@ plumb_status plumb_session_eval_all(plumb_session *s, const int32_t *tokens, int
 
 /* ---- Going back --------------------------------------------------------------------------------- */
 
+int64_t plumb_session_known(const plumb_session *s, const int32_t *tokens, int64_t n_tokens) {
+    return count_known(s, 0, tokens, n_tokens);
+}
+
 /* Whether a part that was done goes on to these tokens, of which the session knows the first `same`: then
  * what it put into the caches is still there. */
 static bool goes_on(const plumb_session *s, int64_t n, int64_t same) {
@@ -324,13 +328,6 @@ static plumb_status sync(plumb_session *s, const int32_t *tokens, int64_t n, int
                          bool *done, const float **logits, plumb_sync_report *report,
                          plumb_error *err) {
     plumb_status status = plumb__session_check_tokens(s, 0, tokens, n, err);
-int64_t plumb_session_known(const plumb_session *s, const int32_t *tokens, int64_t n_tokens) {
-    return count_known(s, 0, tokens, n_tokens);
-}
-
-plumb_status plumb_session_sync(plumb_session *s, const int32_t *tokens, int64_t n_tokens,
-                                const float **logits, plumb_sync_report *report, plumb_error *err) {
-    plumb_status status = check_tokens(s, 0, tokens, n_tokens, err);
     if (status != PLUMB_OK) return status;
     int64_t same = count_known(s, 0, tokens, n);
     if (most_rows == 0 || !goes_on(s, n, same)) s->part.length = 0;

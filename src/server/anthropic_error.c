@@ -7,6 +7,7 @@
 static const char *const types[] = {
     [PLUMB_REFUSAL_BAD_REQUEST] = "invalid_request_error",
     [PLUMB_REFUSAL_UNAUTHORIZED] = "authentication_error",
+    [PLUMB_REFUSAL_FORBIDDEN] = "permission_error",
     [PLUMB_REFUSAL_NOT_FOUND] = "not_found_error",
     [PLUMB_REFUSAL_METHOD] = "invalid_request_error",
     [PLUMB_REFUSAL_CONFLICT] = "invalid_request_error",

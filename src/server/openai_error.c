@@ -16,6 +16,7 @@ typedef struct refusal_words {
 static const refusal_words words_of[] = {
     [PLUMB_REFUSAL_BAD_REQUEST] = {400, "invalid_request_error", NULL},
     [PLUMB_REFUSAL_UNAUTHORIZED] = {401, "authentication_error", "invalid_api_key"},
+    [PLUMB_REFUSAL_FORBIDDEN] = {403, "permission_error", NULL},
     [PLUMB_REFUSAL_NOT_FOUND] = {404, "invalid_request_error", "not_found"},
     [PLUMB_REFUSAL_METHOD] = {405, "invalid_request_error", "method_not_allowed"},
     [PLUMB_REFUSAL_CONFLICT] = {409, "invalid_request_error", "conflict"},

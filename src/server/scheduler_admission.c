@@ -89,10 +89,8 @@ static plumb_slot *place(plumb_scheduler *s, const plumb_job *job) {
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
 
-/* What the answer tells, and what the worker learns from it. */
 static void on_event(void *user, const plumb_generation_event *event) {
     plumb_slot *slot = user;
-    if (event->kind == PLUMB_GENERATION_FINISHED) slot->finish = event->finish;
     if (!plumb__scheduler_tell(slot->scheduler, slot->job, event)) slot->event_lost = true;
 }
 
@@ -101,7 +99,7 @@ static plumb_status create_answer(plumb_scheduler *s, plumb_slot *slot, plumb_er
     const plumb_answer_options options = {.generation = job->generation, .run = slot->run,
                                           .text = s->options.text, .trie = s->trie,
                                           .vocab_size = s->model.vocab_size, .most_tokens = job->most_tokens,
-                                          .seed = job->seed + (uint64_t)slot->run, /* each run its own */
+                                          .seed = job->seed,
                                           .new_id = s->options.new_id, .new_id_user = s->options.new_id_user,
                                           .sink = on_event, .sink_user = slot};
     return plumb__answer_create(&options, &slot->answer, err);

@@ -37,6 +37,7 @@ struct plumb_scheduler {
     plumb_job *watched[PLUMB_MOST_SLOTS]; /* (n_watched) */
     int n_watched;
     bool gives_way;               /* to newcomers */
+    plumb_slot *read;             /* whose prompt the call at work evaluates; NULL: none, or its answer */
     bool gave_way;
     uint32_t *allowed;            /* bits of the vocabulary, all zero between uses */
     plumb_store *store;

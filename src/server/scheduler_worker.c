@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { QUANTA_WHEN_ALONE = 16 };
+enum {
+    QUANTA_WHEN_ALONE = 16,
+    TOLD_TOKENS = 128 /* of a prompt, between two words of it */
+};
 
 /* ---- Whether to go on, asked between layers --------------------------------------------------- */
 
@@ -20,10 +23,17 @@ static bool all_cancelled(const plumb_scheduler *s) {
     return s->n_watched > 0;
 }
 
+/* Of a prompt that is read alone: how far it is, from time to time. */
+static void tell_how_far(plumb_scheduler *s, int64_t done, int64_t total) {
+    plumb_slot *slot = s->read;
+    if (!slot) return;
+    int64_t evaluated = slot->job->prompt.count - total + done;
+    if (evaluated >= slot->evaluated + TOLD_TOKENS && done < total) plumb__scheduler_tell_progress(slot, evaluated);
+}
+
 static int watch(void *user, int64_t done, int64_t total) {
     plumb_scheduler *s = user;
-    (void)done;
-    (void)total;
+    tell_how_far(s, done, total);
     pthread_mutex_lock(&s->lock);
     s->gave_way = s->gives_way && s->queue.first;
     bool stop = s->ending || s->gave_way || all_cancelled(s);
@@ -34,6 +44,7 @@ static int watch(void *user, int64_t done, int64_t total) {
 static void watch_for(plumb_scheduler *s, plumb_slot *const *slots, int n) {
     for (int i = 0; i < n; i++) s->watched[i] = slots[i]->job;
     s->n_watched = n;
+    s->read = NULL;
     s->gives_way = s->gave_way = false;
 }
 
@@ -115,7 +126,7 @@ static void finish(plumb_scheduler *s, plumb_slot *slot) {
         fail_for_memory(s, slot);
         return;
     }
-    if (slot->finish == PLUMB_FINISH_CALLS) plumb__scheduler_remember_calls(s, slot);
+    plumb__scheduler_remember_calls(s, slot);
     free_slot(s, slot);
 }
 
@@ -252,6 +263,7 @@ static void evaluate_quantum(plumb_scheduler *s) {
             return;
         }
         bool large = is_alone(s) && !slot->interrupted;
+        s->read = slot;
         s->gives_way = large && plumb__scheduler_has_idle_slot(s);
         read_prompt(s, slot, large ? QUANTA_WHEN_ALONE * s->options.quantum : s->options.quantum);
         return;

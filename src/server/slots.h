@@ -25,7 +25,6 @@ typedef struct plumb_slot {
     int64_t evaluated;     /* tokens of its prompt */
     int64_t generated;     /* tokens of the answer, for the statistics */
     plumb_usage usage;     /* what is measured */
-    plumb_finish finish;   /* as its last event had it */
     bool interrupted;      /* its prompt gave way to a newcomer, and does so once only */
     bool event_lost;       /* no memory for it */
     bool full;             /* its client takes nothing, as of the worker's last look */
