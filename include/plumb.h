@@ -202,10 +202,10 @@ PLUMB_MUST_CHECK plumb_status plumb_session_sync(plumb_session *session, const i
                                                  plumb_sync_report *report, plumb_error *err);
 /* How many of these tokens the session knows the beginning of: at most so many does a sync report as cached. */
 int64_t plumb_session_known(const plumb_session *session, const int32_t *tokens, int64_t n_tokens);
-/* plumb_session_sync in parts: evaluates about `most_rows` rows more (whole chunks, at least one) towards these
- * tokens.  *done: all is evaluated, and `logits` and `report` are as above, the report counting all parts.  Otherwise the
- * session is on its way: the same call goes on, with all the tokens again; any other evaluation, rewinding or
- * restoring first takes it back to where it was before, and keeps what it learnt. */
+/* plumb_session_sync in parts: evaluates at most `most_rows` rows more towards these tokens.  *done: all is
+ * evaluated, and `logits` and `report` are as above, the report counting all parts.  Otherwise, and after a
+ * failure, the session holds a beginning of what it held, and the same call, with all the tokens again, goes
+ * on from here, also after other calls that left it knowing those that were evaluated. */
 PLUMB_MUST_CHECK plumb_status plumb_session_sync_part(plumb_session *session, const int32_t *tokens,
                                                       int64_t n_tokens, int64_t most_rows, bool *done,
                                                       const float **logits, plumb_sync_report *report,

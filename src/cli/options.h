@@ -14,6 +14,7 @@
 #ifndef PLUMB_CLI_OPTIONS_H
 #define PLUMB_CLI_OPTIONS_H
 
+#include "cli/option_values.h"
 #include "plumb.h"
 
 typedef enum cli_exit { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 } cli_exit;
@@ -41,12 +42,6 @@ typedef enum cli_command_bit {
 typedef struct cli_command cli_command;
 
 enum { CLI_GIVEN_WORDS = 2 }; /* room for 64 rows each */
-
-/* Experts to keep in memory: either of the two, the other is 0. */
-typedef struct cli_experts {
-    bool given;
-    int64_t count, bytes;
-} cli_experts;
 
 /* Everything a command may be told.  What was not given has the preset of its table row, or zero. */
 typedef struct cli_options {
@@ -187,17 +182,5 @@ bool cli_option_given(const cli_options *options, const char *name);
 /* The words of a command line that was parsed, without those options, and their values, whose long
  * names stand in `names`, separated by spaces; NULL after the last.  `words` has room for n_words + 1. */
 void cli_options_without(const cli_options *options, const char *names, const char **words);
-
-/* Numbers, read in full: no leading space, no trailing text, no overflow, nothing non-finite. */
-bool cli_parse_integer(const char *text, int64_t low, int64_t high, int64_t *value);
-bool cli_parse_number(const char *text, double least, double most, double *value);
-bool cli_parse_seed(const char *text, uint64_t *value);
-bool cli_parse_level(const char *text, int64_t *level); /* 0..100, low, high, max */
-/* A positive number of bytes, or NGB with at most nine decimals (1 GB is 10^9 bytes). */
-bool cli_parse_bytes(const char *text, int64_t *bytes);
-/* 0, bytes or NGB; unlimited or inf, also in capitals, is INT64_MAX. */
-bool cli_parse_limit(const char *text, int64_t *bytes);
-/* A positive number of experts, or NGB. */
-bool cli_parse_experts(const char *text, cli_experts *experts);
 
 #endif

@@ -146,7 +146,7 @@ void plumb__endpoint_metrics(plumb_server *server, plumb_http_exchange *exchange
         {"expert_wait_seconds_total", "counter", "time without work for want of an expert", stream.wait_seconds},
         {"store_entries", "gauge", "sessions on disk", (double)s.store.entries},
         {"store_bytes", "gauge", "bytes of sessions on disk", (double)s.store.bytes},
-        {"store_written_bytes_today", "gauge", "bytes written to the session store today", (double)s.store.written_today},
+        {"store_written_bytes_today", "gauge", "bytes written to the store today", (double)s.store.written_today},
         {"peak_memory_bytes", "gauge", "most memory that the process had", (double)stream.peak_memory_bytes},
     };
     page p = {0};
