@@ -65,6 +65,7 @@ static bool read_fields(const plumb_api_context *context, const plumb_fields *fi
         !read_stops(fields, g) || !refuse_unsupported(fields) || !check_harmless(fields) ||
         !plumb__anthropic_prompt(context, fields, g->most_tokens, g, &manner))
         return false;
+    g->streamed = r->stream;
     r->parallel = manner.parallel;
     r->show_thinking = manner.show_thinking;
     context->new_id(context->user, "msg_", r->id);

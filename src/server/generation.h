@@ -37,6 +37,7 @@ typedef struct plumb_generation {
     int64_t most_tokens;     /* to generate; -1: what the context holds.  0 is for echoing a prompt */
     plumb_stop_string *stop; /* n_stop of them: none of their bytes is told */
     int n_stop;
+    bool streamed;           /* the client is told as it comes, and gets a sign of life while it waits */
     int runs;                /* independent answers, 1 or more ("n", "best of") */
     bool logprobs;           /* tell PLUMB_GENERATION_TOKEN events */
     int top_logprobs;        /* 0..20 */

@@ -92,6 +92,7 @@ static bool read_fields(const plumb_api_context *context, const plumb_fields *fi
               plumb__field_string(fields, "model", &model) && refuse_functions(fields);
     /* What has begun to answer has done with reasoning. */
     if (continues) g->thinking = false;
+    g->streamed = r->answer.stream;
     json_decref(messages);
     return ok && begin(context, fields, g, r);
 }

@@ -84,9 +84,12 @@ static bool begin(const plumb_api_context *context, const plumb_fields *fields, 
 static bool read_fields(const plumb_api_context *context, const plumb_fields *fields, plumb_generation *g,
                         plumb_api_request *r) {
     const char *model;
-    return read_prompt(context, fields, g) && plumb__openai_sampling(context, fields, g) && read_own(fields, g) &&
-           plumb__openai_streaming(fields, &r->answer.stream, &r->answer.include_usage) &&
-           plumb__field_string(fields, "model", &model) && begin(context, fields, g, r);
+    if (!read_prompt(context, fields, g) || !plumb__openai_sampling(context, fields, g) || !read_own(fields, g) ||
+        !plumb__openai_streaming(fields, &r->answer.stream, &r->answer.include_usage) ||
+        !plumb__field_string(fields, "model", &model))
+        return false;
+    g->streamed = r->answer.stream;
+    return begin(context, fields, g, r);
 }
 
 static plumb_status read_body(const plumb_api_context *context, void *state, const char *body, size_t size,

@@ -257,6 +257,7 @@ static json_t *make_response(const plumb_fields *fields, const plumb_api_request
 static bool read_fields(const plumb_api_context *context, const plumb_fields *fields, plumb_generation *g,
                         plumb_api_request *r) {
     if (!read_options(context, fields, r, g) || !read_prompt(context, fields, r, g)) return false;
+    g->streamed = r->stream;
     plumb__responses_memory_new_id(r->memory, context->new_id, context->user, r->id);
     r->response = make_response(fields, r, g);
     return r->response || plumb__field_no_memory(fields);

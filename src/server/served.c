@@ -103,6 +103,7 @@ void plumb__served_generate(plumb_served *s, int api) {
     }
     if (status == PLUMB_OK) {
         s->runs_left = generation->runs;
+        s->streaming = generation->streamed;
         s->job = plumb__scheduler_submit(server->scheduler, generation, on_event, s, &error);
     }
     if (s->job) return;
