@@ -65,7 +65,7 @@ typedef struct cli_options {
     int64_t think_level;
     bool nothink;
     const char *host, *api_key, *cors, *model_name;
-    int64_t port, parallel, queue;
+    int64_t port, parallel, queue, keep_alive;
     const char *session_dir;
     int64_t session_dir_size, session_dir_daily;
     double temperature, top_p, min_p;

@@ -102,6 +102,10 @@ const cli_option cli_option_rows[] = {
      .preset = "4", .commands = CLI_SERVE, .help = "answers at the same time, and sessions kept in memory"},
     {.name = "queue", .value = "N", .kind = CLI_INTEGER, .field = FIELD(queue), .low = 0, .high = 65536,
      .preset = "256", .commands = CLI_SERVE, .help = "requests that may wait; more are answered 429"},
+    {.name = "keep-alive", .value = "N", .kind = CLI_INTEGER, .field = FIELD(keep_alive), .low = 1, .high = 3600,
+     .preset = "10", .commands = CLI_SERVE,
+     .help = "seconds between the comments that streams get while they wait, so that nothing between here and "
+             "there takes them for dead"},
 
     /* how to choose tokens */
     {.name = "temp", .value = "T", .kind = CLI_NUMBER, .field = FIELD(temperature), .least = 0,

@@ -14,7 +14,8 @@
 
 enum {
     TICK_MILLISECONDS = 100,
-    KEEP_ALIVE_TICKS = 100, /* ten seconds */
+    TICKS_A_SECOND = 1000 / TICK_MILLISECONDS,
+    DEFAULT_KEEP_ALIVE = 10,
     DEFAULT_PATIENCE = 30,
     MOST_RUNS = 16
 };
@@ -185,7 +186,8 @@ static void tick(void *user) {
     plumb_server *server = user;
     plumb_server_wish wish = server->options.wish ? server->options.wish(server->options.user)
                                                   : PLUMB_SERVER_GO_ON;
-    if (++server->ticks % KEEP_ALIVE_TICKS == 0)
+    int seconds = server->options.keep_alive_seconds;
+    if (++server->ticks % (TICKS_A_SECOND * (seconds > 0 ? seconds : DEFAULT_KEEP_ALIVE)) == 0)
         for (plumb_served *s = server->first, *next; s; s = next) {
             next = s->next;
             plumb__served_keep_alive(s);

@@ -32,6 +32,7 @@ typedef struct plumb_server_options {
     const plumb_sampling *sampling; /* what applies where a request says nothing */
     bool thinking;
     int effort;
+    int keep_alive_seconds;     /* between signs of life of streams that wait; 0: 10 */
     int patience_seconds;       /* PLUMB_SERVER_STOP becomes PLUMB_SERVER_STOP_NOW after so many; 0: 30 */
     plumb_server_wish (*wish)(void *user);
     void *user;

@@ -285,6 +285,21 @@ def full_queue(plumb):
         waiting.join()
 
 
+def waiting_streams_live(plumb):
+    with serving(plumb, "--parallel", "1", "-c", "4096", "--keep-alive", "1") as server:
+        endless = plain([user("Tell me a story.")], stream=True, max_tokens=3900, temperature=1, logit_bias={"1": -100})
+        running = server.events(CHAT, endless)
+        next(running)
+        connection = server.connect()
+        connection.request("POST", CHAT, json.dumps(plain([user("Hi")], stream=True)), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        equal((answer.status, answer.readline()), (200, b": working\n"))
+        running.close()
+        rest = answer.read().decode()
+        assert rest.endswith("data: [DONE]\n\n") and '"finish_reason":' in rest, rest
+        connection.close()
+
+
 def restarted(plumb):
     """Killed at work; what was stored is found by the next one, and nothing is damaged."""
     with tempfile.TemporaryDirectory() as folder:
@@ -311,7 +326,7 @@ def restarted(plumb):
 
 SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, own_figures, resend, hang_up,
           progress_is_told]
-OWN = [graceful_stop, stop_without_waiting, keys, origins, full_queue, restarted]
+OWN = [graceful_stop, stop_without_waiting, keys, origins, full_queue, waiting_streams_live, restarted]
 
 
 def main():
