@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What clients do to a server: talks.py PLUMB [NAME...].  Each case has a server of its own or shares one."""
 
+import http.client
 import json
 import os
 import re
@@ -300,6 +301,18 @@ def waiting_streams_live(plumb):
         connection.close()
 
 
+def ask_until_killed(server, number, answers):
+    """Conversations that grow, so that there is always something to save."""
+    messages = [user(f"My name is Emma{number}.")]
+    try:
+        for turn in range(1000):
+            answer = chat(server, messages, max_tokens=12, temperature=1, seed=turn)
+            messages += [answer["choices"][0]["message"], user(f"And what is {turn}+{number}?")]
+            answers.append(1)
+    except (OSError, http.client.HTTPException):
+        pass
+
+
 def restarted(plumb):
     """Killed at work; what was stored is found by the next one, and nothing is damaged."""
     with tempfile.TemporaryDirectory() as folder:
@@ -309,11 +322,15 @@ def restarted(plumb):
             first = chat(server, prompt, max_tokens=20)
             history, known = call_replayed(server)
             server.until(lambda: metrics(server)["plumb_store_entries"] >= 2, "stored sessions")
-            running = server.events(CHAT, plain([user("Tell me a story.")], stream=True, max_tokens=1800,
-                                                temperature=1, logit_bias={"1": -100}))
-            next(running)
+            answers = []
+            busy = [threading.Thread(target=ask_until_killed, args=(server, i, answers)) for i in range(6)]
+            for thread in busy:
+                thread.start()
+            server.until(lambda: len(answers) >= 24, "answers")
             server.process.kill()
             server.process.wait()
+            for thread in busy:
+                thread.join()
         for _ in range(2):
             with serving(plumb, *options) as server:
                 again = chat(server, prompt, max_tokens=20)
