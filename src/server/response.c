@@ -1,6 +1,7 @@
 /* Bodies and server-sent events; see response.h. */
 #include "server/response.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,46 +36,48 @@ void plumb__response_json(plumb_response *r, int status, json_t *value) {
 
 void plumb__response_stream(plumb_response *r) { begin(r, 200, "text/event-stream", true); }
 
-static void line(plumb_response *r, const char *field, const char *text) {
-    r->write(r, field, strlen(field));
-    r->write(r, text, strlen(text));
-    r->write(r, "\n", 1);
+/* One event in one piece, since each piece costs the wire a frame of its own; without memory in several. */
+static void send(plumb_response *r, const char *name, const char *data) {
+    const char *const parts[] = {name ? "event: " : "", name ? name : "", name ? "\n" : "", "data: ", data, "\n\n"};
+    enum { PARTS = sizeof parts / sizeof parts[0] };
+    size_t size = 0;
+    for (int i = 0; i < PARTS; i++) size += strlen(parts[i]);
+    char *whole = malloc(size);
+    plumb__response_stream(r);
+    for (size_t i = 0, at = 0; i < PARTS; i++) {
+        size_t length = strlen(parts[i]);
+        if (whole) memcpy(whole + at, parts[i], length);
+        else r->write(r, parts[i], length);
+        at += length;
+    }
+    if (whole) r->write(r, whole, size);
+    free(whole);
 }
 
 /* A stream that lost an event must not look whole.  Clients of every API know one of this event's marks. */
 static void break_off(plumb_response *r) {
-    plumb__response_stream(r);
-    line(r, "event: ", "error");
-    line(r, "data: ",
+    send(r, "error",
          "{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"no memory for the answer\"}}");
-    r->write(r, "\n", 1);
     plumb__response_end(r);
 }
 
 void plumb__response_event(plumb_response *r, const char *name, json_t *data) {
     char *text = data && !r->ended ? json_dumps(data, JSON_COMPACT) : NULL; /* escapes line breaks: one line */
-    if (text) {
-        plumb__response_stream(r);
-        if (name) line(r, "event: ", name);
-        line(r, "data: ", text);
-        r->write(r, "\n", 1);
-    } else if (!r->ended) {
-        break_off(r);
-    }
+    if (text) send(r, name, text);
+    else if (!r->ended) break_off(r);
     free(text);
     json_decref(data);
 }
 
 void plumb__response_data(plumb_response *r, const char *text) {
-    if (r->ended) return;
-    plumb__response_stream(r);
-    line(r, "data: ", text);
-    r->write(r, "\n", 1);
+    if (!r->ended) send(r, NULL, text);
 }
 
+/* Of few words. */
 void plumb__response_comment(plumb_response *r, const char *text) {
+    char line[128];
     if (r->ended) return;
     plumb__response_stream(r);
-    line(r, ": ", text);
-    r->write(r, "\n", 1);
+    int size = snprintf(line, sizeof line, ": %.100s\n\n", text);
+    r->write(r, line, (size_t)size);
 }

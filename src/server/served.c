@@ -70,6 +70,11 @@ void plumb__served_cancel(plumb_served *s) {
     plumb__served_destroy(s);
 }
 
+void plumb__served_note_unsent(plumb_served *s) {
+    if (s->job && s->exchange)
+        plumb__scheduler_set_unsent(s->server->scheduler, s->job, plumb__http_unsent(s->exchange));
+}
+
 void plumb__served_keep_alive(plumb_served *s) {
     if (s->streaming && !s->response.ended) plumb__response_comment(&s->response, "working");
 }
@@ -83,8 +88,7 @@ static void on_event(void *user, const plumb_generation_event *event) {
     if (last) s->job = NULL;
     s->api->event(s->request, event, &s->response);
     if (last || s->response.ended) plumb__served_destroy(s);
-    else if (s->exchange)
-        plumb__scheduler_set_unsent(s->server->scheduler, s->job, plumb__http_unsent(s->exchange));
+    else plumb__served_note_unsent(s);
 }
 
 void plumb__served_generate(plumb_served *s, int api) {

@@ -44,6 +44,9 @@ void plumb__served_generate(plumb_served *served, int api);
 /* Gives up: the client has gone, or the server goes. */
 void plumb__served_cancel(plumb_served *served);
 void plumb__served_destroy(plumb_served *served);
+/* Tells the scheduler how much of the answer its client has not taken: a job that waits for that goes on when it
+ * has. */
+void plumb__served_note_unsent(plumb_served *served);
 /* A sign of life for clients and proxies, of answers that are streamed. */
 void plumb__served_keep_alive(plumb_served *served);
 

@@ -198,6 +198,28 @@ def hang_up(server):
     assert metrics(server)["plumb_jobs_cancelled_total"] == 3
 
 
+def slow_reader(server):
+    """Who takes nothing for a while is waited for, and gets all of it."""
+    body = json.dumps(plain([user("Tell me a story.")], stream=True, max_tokens=3500, temperature=1, logprobs=True,
+                            top_logprobs=20, logit_bias={"1": -100})).encode()
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", server.port))
+        before = metrics(server)
+        client.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                       b"Content-Length: %d\r\n\r\n" % (CHAT.encode(), len(body)) + body)
+        count = -1
+        while count != metrics(server)["plumb_generated_tokens_total"] or count < before["plumb_generated_tokens_total"] + 100:
+            count = metrics(server)["plumb_generated_tokens_total"]
+            time.sleep(0.3)
+        equal(metrics(server)["plumb_jobs_finished_total"], before["plumb_jobs_finished_total"], "it did not wait")
+        got = b""
+        while piece := client.recv(1 << 20):
+            got += piece
+    assert got.count(b'"finish_reason":"length"') == 1 and b"data: [DONE]" in got, got[-300:]
+    equal(metrics(server)["plumb_generated_tokens_total"], before["plumb_generated_tokens_total"] + 3500)
+
+
 def progress_is_told(server):
     words = " ".join(f"word{i}" for i in range(700))
     body = json.dumps(plain([user(words)], stream=True, max_tokens=2)).encode()
@@ -341,7 +363,7 @@ def restarted(plumb):
                 assert not any("damaged" in line for line in server.said), server.said
 
 
-SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, own_figures, resend, hang_up,
+SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, own_figures, resend, hang_up, slow_reader,
           progress_is_told]
 OWN = [graceful_stop, stop_without_waiting, keys, origins, full_queue, waiting_streams_live, restarted]
 
