@@ -159,7 +159,8 @@ static int32_t add_function(plumb__builder *b, const json_t *parameters, int32_t
         static const char *const refused[] = {"anyOf", "oneOf", "enum", "const", "not", "if", "patternProperties"};
         for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
             if (json_object_get(flat, refused[i]))
-                plumb__builder_fail(b, PLUMB_ERROR_UNSUPPORTED, refused[i], refused[i], "properties and required alone");
+                plumb__builder_fail(b, PLUMB_ERROR_UNSUPPORTED, refused[i], refused[i],
+                                    "properties and required alone");
         if (type && (!json_is_string(type) || strcmp(json_string_value(type), "object")))
             plumb__builder_fail(b, PLUMB_ERROR_FORMAT, "type", NULL, "object");
         if (b->status == PLUMB_OK) node = add_invocation(b, flat, after);
@@ -200,8 +201,8 @@ plumb_status plumb__grammar_calls(const json_t *functions, bool several, plumb_g
     int32_t start = 0;
     if (!plumb__builder_open(&b)) return plumb__fail_memory(err, "a grammar", sizeof **grammar);
     if (n == 0 || n > MOST_FUNCTIONS)
-        plumb__builder_fail(&b, n ? PLUMB_ERROR_UNSUPPORTED : PLUMB_ERROR_FORMAT, NULL, plumb__format("%zu functions", n).s,
-                            "an array of 1 to 1024 functions");
+        plumb__builder_fail(&b, n ? PLUMB_ERROR_UNSUPPORTED : PLUMB_ERROR_FORMAT, NULL,
+                            plumb__format("%zu functions", n).s, "an array of 1 to 1024 functions");
     else if (open_choices(&b, &c, n))
         start = add_functions(&b, functions, &c, several);
     close_choices(&c);

@@ -212,7 +212,10 @@ static int32_t number_subset(builder *b, int64_t first) {
     int32_t *members = (int32_t *)b->members.items + first, count = (int32_t)(b->members.count - first);
     qsort(members, (size_t)count, sizeof *members, compare_members);
     uint64_t hash = (uint64_t)count;
-    for (int32_t i = 0; i < count; i++) hash = (hash ^ (uint32_t)members[i]) * UINT64_C(0x9E3779B97F4A7C15), hash ^= hash >> 29;
+    for (int32_t i = 0; i < count; i++) {
+        hash = (hash ^ (uint32_t)members[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 29;
+    }
     for (uint64_t at = hash % N_SLOTS;; at = (at + 1) % N_SLOTS) {
         if (b->slots[at] < 0) {
             subset made = {(int32_t)first, count};

@@ -110,7 +110,8 @@ static const struct {
     {"properties", "object"}, {"required", "object"},   {"additionalProperties", "object"}, {"items", "array"},
     {"prefixItems", "array"}, {"minItems", "array"},    {"maxItems", "array"},              {"uniqueItems", "array"},
     {"minLength", "string"},  {"maxLength", "string"},  {"pattern", "string"},              {"format", "string"},
-    {"minimum", "number"},    {"maximum", "number"},    {"exclusiveMinimum", "number"},     {"exclusiveMaximum", "number"},
+    {"minimum", "number"},    {"maximum", "number"},    {"exclusiveMinimum", "number"},
+    {"exclusiveMaximum", "number"},
 };
 enum { N_SPEAKS_OF = sizeof speaks_of / sizeof *speaks_of };
 
@@ -253,7 +254,9 @@ static int32_t compile_alternatives(plumb__builder *b, const json_t *schema, con
 
 static int32_t compile_flat(plumb__builder *b, const json_t *schema, plumb__form form) {
     alternatives all = {.count = 0};
-    const char *keyword = json_object_get(schema, "anyOf") ? "anyOf" : json_object_get(schema, "oneOf") ? "oneOf" : NULL;
+    const char *keyword = json_object_get(schema, "anyOf")   ? "anyOf"
+                          : json_object_get(schema, "oneOf") ? "oneOf"
+                                                             : NULL;
     check_keywords(b, schema);
     if (b->status != PLUMB_OK) return 0;
     if (keyword && json_object_get(schema, "anyOf") && json_object_get(schema, "oneOf"))

@@ -150,7 +150,8 @@ int32_t plumb__compile_enum(plumb__builder *b, const json_t *schema, plumb__form
     }
     if (b->status == PLUMB_OK && w.count > 0) {
         int32_t words_list = plumb__add_list(b, (const char *const *)w.texts, w.sizes, w.count);
-        nodes[count++] = plumb__add_node(b, &(plumb__node){.kind = PLUMB__NODE_WORDS, .first = words_list, .next = b->end});
+        nodes[count++] =
+            plumb__add_node(b, &(plumb__node){.kind = PLUMB__NODE_WORDS, .first = words_list, .next = b->end});
     }
     if (empty) nodes[count++] = b->end;
     int32_t node = b->status != PLUMB_OK ? 0 : count ? plumb__add_split(b, nodes, count) : -1;

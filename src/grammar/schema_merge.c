@@ -92,8 +92,7 @@ static void check_closed(plumb__builder *b, const json_t *closed, const json_t *
     const json_t *additional = json_object_get(closed, "additionalProperties");
     const char *key;
     json_t *property;
-    if (!additional || json_is_true(additional) || json_equal(additional, json_object_get(other, "additionalProperties")))
-        return;
+    if (!additional || json_is_true(additional)) return;
     json_object_foreach(json_object_get(other, "properties"), key, property) {
         if (!json_object_get(json_object_get(closed, "properties"), key)) refuse_merge(b, "additionalProperties");
     }

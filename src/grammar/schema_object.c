@@ -66,8 +66,8 @@ static void take_required(plumb__builder *b, members *m, const json_t *schema) {
             take_member(b, m, name, closed ? -1 : m->others >= 0 ? m->others : plumb__rule_any_value(b));
         }
         if (b->status == PLUMB_OK && m->rules[at] < 0)
-            plumb__builder_fail(b, PLUMB_ERROR_UNSUPPORTED, "required", plumb__format("%.60s, which has no value", name).s,
-                                "properties that can be there");
+            plumb__builder_fail(b, PLUMB_ERROR_UNSUPPORTED, "required",
+                                plumb__format("%.60s, which has no value", name).s, "properties that can be there");
         if (b->status == PLUMB_OK) m->required[at] = true;
     }
 }
@@ -175,8 +175,8 @@ int32_t plumb__compile_array(plumb__builder *b, const json_t *schema) {
     int32_t most = plumb__count_keyword(b, schema, "maxItems", PLUMB__NO_LIMIT);
     int32_t rules[PLUMB__MOST_READINGS], n_rules = (int32_t)json_array_size(places), rest = -1;
     if (places && (!json_is_array(places) || n_rules == 0 || n_rules > PLUMB__MOST_READINGS)) {
-        plumb__builder_fail(b, json_is_array(places) ? PLUMB_ERROR_UNSUPPORTED : PLUMB_ERROR_FORMAT, "prefixItems", NULL,
-                            "an array of 1 to 64 schemas");
+        plumb__builder_fail(b, json_is_array(places) ? PLUMB_ERROR_UNSUPPORTED : PLUMB_ERROR_FORMAT, "prefixItems",
+                            NULL, "an array of 1 to 64 schemas");
         return 0;
     }
     s->level++;

@@ -69,8 +69,8 @@ int32_t plumb__compile_number(plumb__builder *b, const json_t *schema, bool inte
 
 /* ---- Strings ---- */
 
-#define DAY "(((\\d{4})-((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|02-(0[1-9]|1\\d|2[0-8])))" \
-            "|\\d\\d(0[48]|[2468][048]|[13579][26])-02-29)"
+#define DAY "(\\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|" \
+            "02-(0[1-9]|1\\d|2[0-8]))|\\d\\d(0[48]|[2468][048]|[13579][26])-02-29)"
 #define TIME "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,6})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)"
 #define LABEL "[A-Za-z0-9]([A-Za-z0-9-]{0,20}[A-Za-z0-9])?"
 
@@ -107,8 +107,8 @@ int32_t plumb__compile_string(plumb__builder *b, const json_t *schema, plumb__fo
     int32_t most = plumb__count_keyword(b, schema, "maxLength", PLUMB__NO_LIMIT);
     if (pattern && !json_is_string(pattern)) plumb__builder_fail(b, PLUMB_ERROR_FORMAT, "pattern", NULL, "a string");
     if ((pattern || format) && sized)
-        plumb__builder_fail(b, PLUMB_ERROR_UNSUPPORTED, pattern ? "pattern" : "format", "minLength or maxLength beside it",
-                            "a pattern that says how long");
+        plumb__builder_fail(b, PLUMB_ERROR_UNSUPPORTED, pattern ? "pattern" : "format",
+                            "minLength or maxLength beside it", "a pattern that says how long");
     if (pattern && format)
         plumb__builder_fail(b, PLUMB_ERROR_UNSUPPORTED, "format", "a pattern beside it", "one of them");
     if (least > most)
