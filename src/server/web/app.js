@@ -104,7 +104,6 @@ class App {
   openNew() {
     if (location.hash) location.hash = '';
     else this.show(tree.newConversation(this.settings.system));
-    byId('input').focus();
   }
 
   show(conversation) {
@@ -112,7 +111,11 @@ class App {
     this.closeList();
     this.render();
     this.transcript.toEnd();
-    // Where there is a keyboard; elsewhere the one on the screen would come up.
+    this.focusInput();
+  }
+
+  /* Where there is a keyboard; elsewhere the one on the screen would come up. */
+  focusInput() {
     if (matchMedia('(hover: hover)').matches) byId('input').focus();
   }
 
@@ -167,6 +170,7 @@ class App {
     await this.store.remove(conversation.id);
     if (this.current === conversation) this.openNew();
     this.showList();
+    this.focusInput();
     this.toast('Conversation deleted', 'Undo', () => {
       this.conversations.set(conversation.id, conversation);
       this.save(conversation);
@@ -202,6 +206,7 @@ class App {
     this.render();
     this.transcript.toEnd();
     this.announce('Answering');
+    this.focusInput();
     await this.save(conversation);
     let saved = performance.now();
     await answering.run({
@@ -336,7 +341,7 @@ class App {
     const answering = this.running.get(this.current);
     if (!answering) return;
     answering.stop();
-    byId('input').focus();
+    this.focusInput();
   }
 
   openList() {

@@ -77,12 +77,13 @@ export class ListView {
   #rename(conversation, item) {
     const input = element('input', { className: 'rename', value: conversation.title, 'aria-label': 'New title' });
     let ended = false;
-    const end = (keep) => {
+    const end = (keep, focus = true) => {
       if (ended) return;
       ended = true;
       const title = input.value.trim();
       input.remove();
       this.actions.rename(conversation, keep && title !== '' ? title : conversation.title);
+      if (focus) this.#list.querySelector(`[data-id="${conversation.id}"] .conversation`)?.focus();
     };
     input.addEventListener('keydown', (event) => {
       if (event.key === 'Enter' && !event.isComposing) end(true);
@@ -90,7 +91,7 @@ export class ListView {
       event.stopPropagation();
       end(false);
     });
-    input.addEventListener('blur', () => end(true));
+    input.addEventListener('blur', () => end(true, false));
     item.replaceChildren(input);
     input.focus();
     input.select();

@@ -211,7 +211,7 @@ class Inline {
   }
 
   bareAddress() {
-    if (this.inLink || /[\p{L}\p{N}]/u.test(characterBefore(this.text, this.at))) return false;
+    if (this.inLink || /[A-Za-z0-9]/.test(characterBefore(this.text, this.at))) return false;
     BARE_ADDRESS.lastIndex = this.at;
     const found = BARE_ADDRESS.exec(this.text);
     if (!found) return false;

@@ -28,6 +28,7 @@ function pageFiles() {
 export class MockServer {
   requests = []; // bodies of chat requests, in their order
   aborted = 0; // answers whose client went away
+  model = 'mock-model';
   key = null; // the key that is asked for
   #held = []; // answers that wait for release()
   #http = null;
@@ -71,7 +72,7 @@ export class MockServer {
     if (this.key && request.headers.authorization !== `Bearer ${this.key}`) {
       json(401, { error: { message: 'the API key is missing or wrong', type: 'invalid_request_error' } });
     } else if (path === '/v1/models') {
-      json(200, { object: 'list', data: [{ id: 'mock-model', object: 'model' }] });
+      json(200, { object: 'list', data: [{ id: this.model, object: 'model' }] });
     } else if (path === '/props') {
       json(200, { context: 65536 });
     } else if (path === '/v1/chat/completions' && request.method === 'POST') {
@@ -207,6 +208,7 @@ const SCRIPTS = {
   },
   async cut(stream) {
     stream.say('Half an answer');
+    await stream.hold();
     stream.cut();
   },
   async garbage(stream) {
