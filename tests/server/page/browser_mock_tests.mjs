@@ -50,8 +50,8 @@ export function defineMockTests(browser, base, mock) {
     assert.equal(await answer.getAttribute('aria-busy'), 'false');
     assert.ok(await page.locator('#send').isVisible() && !(await page.locator('#stop').isVisible()));
     await untilText(page.locator('#announce'), 'Answer complete');
-    await untilText(answer.locator('.figures'), '40.0 tokens/s · 5 tokens · prompt of 1,234 (1,024 cached) in 0.4 s');
-    await untilText(page.locator('#context'), '1,239 of 65,536');
+    await untilText(answer.locator('.figures'), '40.0 tokens/s · 6 tokens · prompt of 1,234 (1,024 cached) in 0.4 s');
+    await untilText(page.locator('#context'), '1,240 of 65,536');
   });
 
   onPage('stop_closes_the_request', {}, async (page) => {

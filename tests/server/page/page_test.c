@@ -16,16 +16,16 @@ static void files_are_those_of_the_folder(void) {
         T_CHECK(index || !strncmp(file->path, "/page/", 6), "(%s)", file->path);
         snprintf(name, sizeof name, "%s/src/server/web/%s", PROJECT_DIR, index ? "index.html" : file->path + 6);
         FILE *stream = fopen(name, "rb");
-        T_CHECK(stream != NULL, "(%s)", name);
+        T_CHECK(stream, "(%s)", name);
         if (!stream) continue;
         unsigned char *bytes = malloc(file->size + 1);
         size_t size = bytes ? fread(bytes, 1, file->size + 1, stream) : 0;
         T_CHECK(size == file->size && bytes && !memcmp(bytes, file->bytes, size), "(%s)", name);
         free(bytes);
         fclose(stream);
-        T_CHECK(plumb__page_find(file->path) == file);
+        T_CHECK(plumb__page_find(file->path) == file, "(%s)", file->path);
     }
-    T_CHECK(pages == 1);
+    T_CHECK(pages == 1, "(%d)", pages);
 }
 
 static void nothing_else_is_found(void) {
@@ -51,7 +51,7 @@ static void tags_tell_files_apart(void) {
         const char *tag = plumb__page_files[i].etag;
         T_CHECK(strlen(tag) == 34 && tag[0] == '"' && strspn(tag + 1, "0123456789abcdef") == 32 && tag[33] == '"',
                 "(%s)", tag);
-        for (int j = 0; j < i; j++) T_CHECK(strcmp(tag, plumb__page_files[j].etag) != 0);
+        for (int j = 0; j < i; j++) T_CHECK(strcmp(tag, plumb__page_files[j].etag) != 0, "(%s)", tag);
     }
 }
 
@@ -97,10 +97,11 @@ static void headers(void) {
         "frame-ancestors 'none';", "require-trusted-types-for 'script';", "trusted-types 'none'"};
     const char *policy = header("Content-Security-Policy");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) T_CHECK(strstr(policy, parts[i]), "(%s)", parts[i]);
-    T_CHECK(!strstr(policy, "unsafe") && !strchr(policy, '*') && !strchr(policy, '\n'));
-    T_CHECK(!strcmp(header("X-Content-Type-Options"), "nosniff"));
-    T_CHECK(!strcmp(header("Referrer-Policy"), "no-referrer"));
-    T_CHECK(!strcmp(header("Cache-Control"), "no-cache"));
+    T_CHECK(!strstr(policy, "unsafe") && !strchr(policy, '*') && !strchr(policy, '\n'), "(%s)", policy);
+    static const char *const others[][2] = {
+        {"X-Content-Type-Options", "nosniff"}, {"Referrer-Policy", "no-referrer"}, {"Cache-Control", "no-cache"}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        T_CHECK(!strcmp(header(others[i][0]), others[i][1]), "(%s)", others[i][0]);
 }
 
 /* The page fetches nothing from elsewhere and makes no HTML from text; only SVG's namespace is an address. */
@@ -110,7 +111,7 @@ static void files_name_no_other_server(void) {
     for (int i = 0; i < plumb__page_file_count; i++) {
         const plumb_page_file *file = &plumb__page_files[i];
         char *text = malloc(file->size + 1);
-        T_CHECK(text != NULL);
+        T_CHECK(text, "(no memory)");
         if (!text) return;
         memcpy(text, file->bytes, file->size);
         text[file->size] = '\0';
