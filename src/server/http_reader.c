@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CHUNK_LINE = 256 };
+enum { MOST_CHUNK_LINE = 256 }; /* with its CR LF */
 
 static const plumb_http_fault no_memory = {503, "there is no memory for the request"};
 
@@ -145,8 +145,8 @@ static plumb_http_progress read_chunk_size(plumb_http_reader *reader, struct evb
                                            const plumb_http_limits *limits, plumb_http_fault *fault) {
     size_t end = 0;
     line_kind kind = find_line(raw, 0, 0, &end);
-    if (kind == LINE_UNFINISHED && evbuffer_get_length(raw) <= MOST_CHUNK_LINE) return PLUMB_HTTP_MORE;
-    char line[MOST_CHUNK_LINE + 2];
+    if (kind == LINE_UNFINISHED && evbuffer_get_length(raw) < MOST_CHUNK_LINE) return PLUMB_HTTP_MORE;
+    char line[MOST_CHUNK_LINE];
     if (kind != LINE_WHOLE || end > sizeof line || evbuffer_remove(raw, line, end) != (int)end)
         return faulty(fault, 400, "the length of a chunk is malformed");
     size_t digits = 0, size = end - 2;
