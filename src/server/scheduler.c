@@ -275,6 +275,7 @@ plumb_status plumb__scheduler_create(const plumb_scheduler_options *options, plu
     s->options = *options;
     if (s->options.quantum == 0) s->options.quantum = DEFAULT_QUANTUM;
     s->usable_slots = options->slots;
+    s->last_prompt = options->slots - 1; /* the first slot is next */
     plumb_model_get_info(options->model, &s->model);
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_cond_init(&s->changed, NULL);

@@ -1,8 +1,8 @@
 /* The thread that evaluates.
  *
  * Each pass takes new jobs in, decodes one token of every running answer as one batch, and evaluates a quantum of
- * one prompt; so answers go on while somebody's book is read.  When nobody decodes, quanta are as large as is
- * good for reading, and a newcomer cuts one short. */
+ * one prompt; so answers go on while somebody's book is read.  A prompt that is alone is read in larger pieces, as
+ * is good for reading, and a newcomer cuts one short. */
 #include "server/scheduler_state.h"
 
 #include "base/clock.h"
@@ -245,9 +245,10 @@ static void read_prompt(plumb_scheduler *s, plumb_slot *slot, int64_t most_rows)
     if (done) plumb__scheduler_begin_answer(s, slot, logits);
 }
 
-static bool is_alone(const plumb_scheduler *s) {
+/* Whether nobody else is at work. */
+static bool is_alone(const plumb_scheduler *s, const plumb_slot *slot) {
     for (int i = 0; i < s->usable_slots; i++)
-        if (s->slots[i].doing == PLUMB_SLOT_DECODING) return false;
+        if (s->slots[i].job && &s->slots[i] != slot) return false;
     return true;
 }
 
@@ -262,7 +263,7 @@ static void evaluate_quantum(plumb_scheduler *s) {
             plumb__scheduler_echo(s, slot);
             return;
         }
-        bool large = is_alone(s) && !slot->interrupted;
+        bool large = is_alone(s, slot) && !slot->interrupted;
         s->read = slot;
         s->gives_way = large && plumb__scheduler_has_idle_slot(s);
         read_prompt(s, slot, large ? QUANTA_WHEN_ALONE * s->options.quantum : s->options.quantum);
@@ -322,6 +323,7 @@ void *plumb__scheduler_work(void *user) {
     plumb_scheduler *s = user;
     while (wait_for_work(s)) {
         release_dead(s);
+        watch_for(s, NULL, 0);
         plumb__scheduler_admit(s);
         decode(s);
         evaluate_quantum(s);
