@@ -8,7 +8,12 @@
 #include "server/fields.h"
 #include "server/text_buffer.h"
 
-typedef enum plumb_block_kind { PLUMB_BLOCK_NONE, PLUMB_BLOCK_THINKING, PLUMB_BLOCK_TEXT, PLUMB_BLOCK_TOOL_USE } plumb_block_kind;
+typedef enum plumb_block_kind {
+    PLUMB_BLOCK_NONE,
+    PLUMB_BLOCK_THINKING,
+    PLUMB_BLOCK_TEXT,
+    PLUMB_BLOCK_TOOL_USE
+} plumb_block_kind;
 
 struct plumb_api_request {
     const plumb_api_context *context;

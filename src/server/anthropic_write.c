@@ -32,8 +32,8 @@ static json_t *ending(const plumb_generation_event *finished) {
     bool stopped = finished && finished->finish == PLUMB_FINISH_STOP_STRING;
     json_t *sequence = stopped ? plumb__text_json_bytes(finished->stop_string, strlen(finished->stop_string))
                                : json_null();
-    return json_pack("{s:o,s:o,s:n,s:n}", "stop_reason", finished ? json_string(reasons[finished->finish]) : json_null(),
-                     "stop_sequence", sequence, "stop_details", "container");
+    return json_pack("{s:s?,s:o,s:n,s:n}", "stop_reason", finished ? reasons[finished->finish] : NULL, "stop_sequence",
+                     sequence, "stop_details", "container");
 }
 
 /* All members but the content; `finished` is NULL while it goes on. */
@@ -100,7 +100,8 @@ static void open_block(plumb_api_request *r, plumb_block_kind kind, plumb_respon
         json_decref(block);
         block = NULL;
     }
-    tell(r, response, "content_block_start", json_pack("{s:I,s:o}", "index", (json_int_t)r->index, "content_block", block));
+    tell(r, response, "content_block_start",
+         json_pack("{s:I,s:o}", "index", (json_int_t)r->index, "content_block", block));
 }
 
 /* Puts the block among those that are done. */
@@ -119,7 +120,8 @@ static void gather(plumb_api_request *r) {
 
 static void close_block(plumb_api_request *r, plumb_response *response) {
     if (r->block == PLUMB_BLOCK_NONE) return;
-    if (r->block == PLUMB_BLOCK_THINKING) tell_delta(r, "signature_delta", "signature", json_string(SIGNATURE), response);
+    if (r->block == PLUMB_BLOCK_THINKING)
+        tell_delta(r, "signature_delta", "signature", json_string(SIGNATURE), response);
     tell(r, response, "content_block_stop", json_pack("{s:I}", "index", (json_int_t)r->index));
     if (!r->stream) gather(r);
     r->index++;
@@ -162,7 +164,8 @@ static void call_event(plumb_api_request *r, const plumb_generation_event *event
     if (!r->parallel && event->call > 0) return; /* one was asked for: the others are not told */
     if (event->kind == PLUMB_GENERATION_CALL_BEGIN) begin_call(r, event, response);
     if (r->block != PLUMB_BLOCK_TOOL_USE || r->call != event->call) return;
-    if (event->kind == PLUMB_GENERATION_CALL_ARGUMENTS) add_text(r, event, "input_json_delta", "partial_json", response);
+    if (event->kind == PLUMB_GENERATION_CALL_ARGUMENTS)
+        add_text(r, event, "input_json_delta", "partial_json", response);
     if (event->kind == PLUMB_GENERATION_CALL_END) close_block(r, response);
     if (event->kind == PLUMB_GENERATION_CALL_DROPPED) drop_call(r, response);
 }
@@ -202,7 +205,8 @@ static void finish(plumb_api_request *r, const plumb_generation_event *event, pl
     if (r->broken_call && event->finish != PLUMB_FINISH_LENGTH) {
         fail(&broken, response);
     } else if (r->stream) {
-        tell(r, response, "message_delta", json_pack("{s:o,s:o}", "delta", ending(event), "usage", usage_object(event->usage)));
+        tell(r, response, "message_delta",
+             json_pack("{s:o,s:o}", "delta", ending(event), "usage", usage_object(event->usage)));
         tell(r, response, "message_stop", json_object());
         plumb__response_end(response);
     } else {

@@ -8,7 +8,12 @@
 #include "server/responses_memory.h"
 #include "server/text_buffer.h"
 
-typedef enum plumb_item_kind { PLUMB_ITEM_NONE, PLUMB_ITEM_REASONING, PLUMB_ITEM_MESSAGE, PLUMB_ITEM_CALL } plumb_item_kind;
+typedef enum plumb_item_kind {
+    PLUMB_ITEM_NONE,
+    PLUMB_ITEM_REASONING,
+    PLUMB_ITEM_MESSAGE,
+    PLUMB_ITEM_CALL
+} plumb_item_kind;
 
 /* The item of the output that is being told. */
 typedef struct plumb_output_item {
