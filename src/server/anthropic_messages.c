@@ -59,7 +59,7 @@ static bool read_sampling(const plumb_api_context *context, const plumb_fields *
 static bool read_fields(const plumb_api_context *context, const plumb_fields *fields, plumb_generation *g,
                         plumb_api_request *r) {
     plumb_anthropic_manner manner;
-    if (!plumb__field_int(fields, "max_tokens", 0, MOST_WHOLE_NUMBER, &g->most_tokens)) return false;
+    if (!plumb__field_int(fields, "max_tokens", 1, MOST_WHOLE_NUMBER, &g->most_tokens)) return false;
     if (g->most_tokens < 0) return plumb__field_fault(fields, "max_tokens", "'max_tokens' is missing");
     if (!plumb__field_bool(fields, "stream", &r->stream) || !read_sampling(context, fields, g) ||
         !read_stops(fields, g) || !refuse_unsupported(fields) || !check_harmless(fields) ||

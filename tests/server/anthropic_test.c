@@ -152,7 +152,7 @@ static const struct {
     {"{\"max_tokens\":9}", "messages", "missing"},
     {"{\"max_tokens\":9,\"messages\":[]}", "messages", "empty"},
     {"{\"max_tokens\":9,\"messages\":{}}", "messages", "expected an array"},
-    {"{\"max_tokens\":-1,\"messages\":[" USER("Q") "]}", "max_tokens", "expected 0"},
+    {"{\"max_tokens\":0,\"messages\":[" USER("Q") "]}", "max_tokens", "expected 1"},
     {"{\"max_tokens\":\"9\",\"messages\":[" USER("Q") "]}", "max_tokens", "expected a whole number"},
     {SAY("7"), "messages[0]", "expected an object"},
     {SAY("{\"content\":\"x\"}"), "messages[0].role", "missing"},
