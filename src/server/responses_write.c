@@ -32,6 +32,14 @@ static void tell(plumb_api_request *r, plumb_response *response, const char *typ
     plumb__response_event(response, type, event);
 }
 
+/* Nothing to see, but something to read: keeps clients and proxies from giving up. */
+static void tell_progress(const plumb_api_request *r, const plumb_generation_event *event, plumb_response *response) {
+    char line[80];
+    if (!r->stream) return;
+    snprintf(line, sizeof line, "prompt: %lld of %lld tokens", (long long)event->done, (long long)event->total);
+    plumb__response_comment(response, line);
+}
+
 static void tell_response(plumb_api_request *r, plumb_response *response, const char *type) {
     tell(r, response, type, json_pack("{s:O}", "response", r->response));
 }
@@ -198,12 +206,12 @@ static void fail(plumb_api_request *r, const plumb_api_error *error, plumb_respo
     }
     close_item(r, "incomplete", response);
     bool busy = error->refusal == PLUMB_REFUSAL_BUSY, theirs = plumb__refusal_status(error->refusal) < 500;
-    json_object_set_new(r->response, "status", json_string("failed"));
-    json_object_set_new(r->response, "error",
-                        json_pack("{s:s,s:o}", "code",
-                                  busy ? "rate_limit_exceeded" : theirs ? "invalid_prompt" : "server_error", "message",
-                                  plumb__text_json_bytes(error->message, strlen(error->message))));
-    tell_response(r, response, "response.failed");
+    json_t *told = json_pack("{s:s,s:o}", "code",
+                             busy ? "rate_limit_exceeded" : theirs ? "invalid_prompt" : "server_error", "message",
+                             plumb__text_json_bytes(error->message, strlen(error->message)));
+    bool whole = json_object_set_new(r->response, "status", json_string("failed")) == 0;
+    whole = json_object_set_new(r->response, "error", told) == 0 && whole;
+    tell(r, response, "response.failed", whole ? json_pack("{s:O}", "response", r->response) : NULL);
     plumb__response_end(response);
 }
 
@@ -255,9 +263,7 @@ void plumb__responses_event(plumb_api_request *r, const plumb_generation_event *
         tell_response(r, response, "response.created");
         tell_response(r, response, "response.in_progress");
         break;
-    case PLUMB_GENERATION_PROGRESS:
-        if (r->stream) plumb__response_comment(response, "evaluating the prompt");
-        break;
+    case PLUMB_GENERATION_PROGRESS: tell_progress(r, event, response); break;
     case PLUMB_GENERATION_TOKEN: break;
     case PLUMB_GENERATION_REASONING: tell_text(r, PLUMB_ITEM_REASONING, event, response); break;
     case PLUMB_GENERATION_CONTENT: tell_text(r, PLUMB_ITEM_MESSAGE, event, response); break;

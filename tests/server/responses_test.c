@@ -84,7 +84,7 @@ static const struct {
      "{\"thinking\":1,\"messages\":[{\"role\":\"system\",\"content\":\"d\"},{\"role\":\"user\",\"content\":["
      "{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}]}"},
     /* An answer's items are one message; the results follow it. */
-    {"{\"input\":[" USER("Q") ",{\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[],\"content\":["
+    {"{\"input\":[" USER("Q") ",{\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[{\"text\":\"S\"}],\"content\":["
      "{\"type\":\"reasoning_text\",\"text\":\"Hm\"},{\"type\":\"reasoning_text\",\"text\":\"m.\"}],"
      "\"encrypted_content\":\"xyz\"},"
      "{\"type\":\"message\",\"role\":\"assistant\",\"id\":\"msg_1\",\"status\":\"completed\",\"content\":["
@@ -341,7 +341,7 @@ static void stream(void) {
     recorder r = answer(&s, "{\"input\":\"Q\",\"stream\":true}", LONG_SCRIPT);
     T_CHECK(r.status == 200 && r.streaming, "%d", r.status);
     check_order(&r,
-                "response.created\nresponse.in_progress\n:evaluating the prompt\n"
+                "response.created\nresponse.in_progress\n:prompt: 64 of 100 tokens\n"
                 TEXT_ITEM("response.reasoning_text") TEXT_ITEM("response.output_text")
                 "response.output_item.added\nresponse.function_call_arguments.delta\n"
                 "response.function_call_arguments.delta\nresponse.function_call_arguments.done\n"

@@ -50,7 +50,8 @@ static inline void script_event(const plumb_api *api, plumb_api_request *request
         const script_word *w = &script_words[i];
         if (strlen(w->word) != length || strncmp(w->word, line, length) != 0) continue;
         char id[32];
-        plumb_generation_event event = {.kind = w->kind, .finish = w->finish, .usage = &script_usage};
+        plumb_generation_event event = {.kind = w->kind, .finish = w->finish, .usage = &script_usage,
+                                        .done = 64, .total = 100};
         if (w->has_call) {
             event.call = text[0] - '0';
             text += text[1] ? 2 : 1;
