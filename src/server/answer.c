@@ -88,10 +88,15 @@ static void tell_call(plumb_answer *a, const plumb_chat_event *event) {
                                      .bytes = event->bytes, .size = event->size});
 }
 
+/* Of the answer's own parts or of the parser, whose events are not to be trusted then. */
+static bool is_short_of_memory(const plumb_answer *a) {
+    return a->no_memory || (a->parser && plumb_chat_parser_flags(a->parser) & PLUMB_CHAT_FLAG_NO_MEMORY);
+}
+
 /* What the parser makes of tokens.  Anything but content ends a run of visible text. */
 static void take_event(void *user, const plumb_chat_event *event) {
     plumb_answer *a = user;
-    if (a->no_memory || plumb__stop_filter_found(a->stops)) return;
+    if (is_short_of_memory(a) || plumb__stop_filter_found(a->stops)) return;
     if (event->kind == PLUMB_CHAT_CONTENT) {
         a->reasoning = false;
         plumb__stop_filter_push(a->stops, event->bytes, event->size);
@@ -180,8 +185,7 @@ static plumb_status take_step(plumb_answer *a, const float *logits, int64_t posi
     status = feed(a, &choice, err);
     if (status != PLUMB_OK) return status;
     if (ends_turn || plumb__stop_filter_found(a->stops) || a->sampled >= a->options.most_tokens) end(a, ends_turn);
-    if (a->no_memory || (a->parser && plumb_chat_parser_flags(a->parser) & PLUMB_CHAT_FLAG_NO_MEMORY))
-        return plumb__fail_memory(err, "answer", (size_t)a->said.count);
+    if (is_short_of_memory(a)) return plumb__fail_memory(err, "answer", (size_t)a->said.count);
     *token = choice.token;
     return PLUMB_OK;
 }
