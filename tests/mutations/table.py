@@ -41,6 +41,7 @@ def one(name, file, old, new, tests, why, needs=""):
     return Mutation(name, file, [(old, new)], tests.split(), why, needs)
 
 
+ANSWER = "src/server/answer"
 ORACLE = "oracle_units_operators_test oracle_sublayer_test oracle_smooth_test"
 MUTATIONS = [
     # ---- Hyper-connections -------------------------------------------------------------------
@@ -2461,4 +2462,43 @@ MUTATIONS = [
         "usage->prompt_tokens", "anthropic_test", "input_tokens are those that were not known"),
     one("thinking_is_not_counted", ANTHROPIC + "_count_tokens.c", ".thinking = g->thinking", ".thinking = false",
         "anthropic_test", "what is counted is what would be evaluated"),
+    # ---- Answers of the server -----------------------------------------------------------------
+    one("stops_across_tokens_are_missed", ANSWER + "_stop.c", "    const stop_matcher *before = holder(filter);\n",
+        "    for (int i = 0; i < filter->n_stops; i++) filter->stops[i].matched = 0;\n"
+        "    const stop_matcher *before = holder(filter);\n", "answer_stop_test", "tokens cut stop strings anywhere"),
+    one("a_stop_begins_anew", ANSWER + "_stop.c", "stop->matched = stop->fallback[stop->matched - 1];",
+        "stop->matched = 0;", "answer_stop_test", "aab stands in aaab"),
+    one("the_shorter_stop", ANSWER + "_stop.c", "stop->size > found->size", "stop->size < found->size",
+        "answer_stop_test", "no byte of any stop is told"),
+    one("held_text_is_lost", ANSWER + "_stop.c", "    if (held) tell(filter, held->bytes, size);\n",
+        "    (void)size;\n", "answer_stop_test", "half a stop string is text"),
+    one("stops_in_reasoning", ANSWER + ".c", "    if (event->kind == PLUMB_CHAT_CONTENT) {",
+        "    if (event->kind <= PLUMB_CHAT_CONTENT) {", "answer_stop_test", "reasoning never becomes content"),
+    one("text_behind_a_call_before_it", ANSWER + ".c",
+        "    plumb__stop_filter_release(a->stops);\n    plumb__token_queue_flush(&a->waiting);\n    if (event",
+        "    plumb__token_queue_flush(&a->waiting);\n    if (event", "answer_stop_test", "events keep their order"),
+    one("calls_that_were_cut", ANSWER + ".c", "else if (!ended_turn) a->finish", "else if (a->stops == NULL) a->finish",
+        "answer_test", "an answer at its limit has not ended its turn"),
+    one("a_dropped_call_is_remembered", ANSWER + ".c", " == 0 || !all_complete) return NULL;", " == 0) return NULL;",
+        "answer_test", "its tokens are not what was told"),
+    one("every_run_alike", ANSWER + "_choice.c", "options->seed + (uint64_t)options->run", "options->seed",
+        "answer_sampling_test", "n answers differ"),
+    one("ends_in_reasoning", ANSWER + "_choice.c", "id != mark && !plumb_text_is_stop(c->text, id)", "id != mark",
+        "answer_sampling_test", "what is asked for comes behind the reasoning"),
+    one("calls_in_reasoning", ANSWER + "_choice.c", "if (id != mark && ", "if (", "answer_sampling_test",
+        "a block of calls would end it"),
+    one("a_grammar_of_reasoning", ANSWER + "_choice.c", "    if (c->matcher && !c->reasoning) status",
+        "    if (c->matcher) status", "answer_sampling_test", "reasoning is free"),
+    one("held_tokens_are_settled", ANSWER + ".c", "a->parser ? plumb_chat_parser_held(a->parser) : 0", "0",
+        "answer_sampling_test", "line feeds before text are content"),
+    one("settled_while_a_stop_begins", ANSWER + ".c", "if (logprobs && plumb__stop_filter_held(a->stops) == 0)",
+        "if (logprobs)", "answer_stop_test", "what is told has its tokens"),
+    one("half_a_character_alone", ANSWER + "_tokens.c", "        if (!oldest->hidden && bytes == 0) return;\n",
+        "        if (!oldest->hidden && bytes == 0 && oldest->bytes > 0) return;\n", "answer_sampling_test",
+        "its tokens go with the character"),
+    one("short_memory_makes_a_string", "src/text/chat_call.c",
+        "    if (status == PLUMB_ERROR_MEMORY) *call->flags |= PLUMB_CHAT_FLAG_NO_MEMORY;\n", "",
+        "answer_memory_test", "a wrong argument is worse than an error"),
+    one("held_marks_count_as_one", "src/text/chat_machine.c", "held += sizeof PLUMB__CONTROL_DSML - 2;", "held += 0;",
+        "test_chat_parser answer_sampling_test", "control tokens count as what they spell"),
 ]

@@ -303,5 +303,35 @@ static void forbidden(void) {
     plumb__token_trie_destroy(trie);
 }
 
+/* A model that would rather talk makes the call it must make, behind its reasoning and not in it. */
+static void forced_calls(void) {
+    static const char said[] = "Hm.{/T}\n\n<{D} calls>\n<{D} invoke name=\"f\">\n"
+                               "<{D} parameter name=\"n\" string=\"false\">12</{D} parameter>\n</{D} invoke>\n</{D} calls>";
+    if (!run_set_up()) return;
+    plumb_token_trie *trie = NULL;
+    plumb_generation *g = run_generation(true, true);
+    json_t *functions = json_pack("[{s:s,s:{s:s,s:{s:{s:s}},s:[s],s:b}}]", "name", "f", "parameters", "type", "object",
+                                  "properties", "n", "type", "integer", "required", "n", "additionalProperties", 0);
+    T_CHECK(plumb__token_trie_create(run_text, &trie, NULL) == PLUMB_OK &&
+                plumb__grammar_calls(functions, false, &g->grammar, NULL) == PLUMB_OK, "grammar");
+    json_decref(functions);
+    plumb_tokens tokens = run_spell(said, true);
+    chosen c;
+    bool over = false;
+    begin(&c, g, trie, run_vocab);
+    for (int64_t t = 0; t < tokens.count; t++) {
+        int32_t token = step(&c, reluctant(tokens.ids[t]), t, &over);
+        T_CHECK(token == tokens.ids[t] && !over, "token %" PRId64 ": %d, %s", t, token, c.run.err.found);
+    }
+    (void)step(&c, reluctant(-1), tokens.count, &over);
+    plumb__answer_finish(c.answer, &(plumb_usage){0});
+    plumb__buffer_append(&c.run.line, "", 1);
+    T_CHECK(over && !strcmp(c.run.line.bytes, "R(Hm.) 0:f{\"n\": 12}. =calls"), "%s", c.run.line.bytes);
+    end(&c);
+    plumb_tokens_free(&tokens);
+    plumb__generation_destroy(g);
+    plumb__token_trie_destroy(trie);
+}
+
 T_MAIN({"logprobs", logprobs}, {"of_content", of_content}, {"seeds", seeds}, {"faulty_logits", faulty_logits},
-       {"unknown_ids", unknown_ids}, {"grammars", grammars}, {"forbidden", forbidden})
+       {"unknown_ids", unknown_ids}, {"grammars", grammars}, {"forbidden", forbidden}, {"forced_calls", forced_calls})
