@@ -83,7 +83,8 @@ static int create(serving *s) {
         .quantum = o->chunk > 0 ? o->chunk : QUANTUM, .session_dir = o->session_dir,
         .session_dir_size = o->session_dir_size, .session_dir_daily = o->session_dir_daily,
         .sampling = &s->runtime.sampling, .thinking = !o->nothink && o->think_level > 0,
-        .effort = (int)o->think_level, .keep_alive_seconds = (int)o->keep_alive, .wish = wish, .user = s, .log = on_log, .log_user = (void *)(uintptr_t)o};
+        .effort = (int)o->think_level, .keep_alive_seconds = (int)o->keep_alive, .wish = wish, .user = s,
+        .log = on_log, .log_user = (void *)(uintptr_t)o};
     plumb_error err = {0};
     if (plumb__server_create(&options, &s->server, &err) != PLUMB_OK) return cli_report(o, &err);
     const char *left = strchr(o->host, ':') ? "[" : "", *right = *left ? "]" : "";
