@@ -15,6 +15,7 @@
 typedef struct serving {
     cli_runtime runtime;
     char *api_keys; /* NULL: none */
+    char id[256];   /* of the model, where it is made of its path */
     plumb_server *server;
     plumb_server_wish wish;
 } serving;
@@ -75,9 +76,8 @@ static int64_t context_of(const cli_options *options, const plumb_model_info *in
 static int create(serving *s) {
     const cli_options *o = s->runtime.options;
     const plumb_model_info *info = &s->runtime.info;
-    char id[256];
     const plumb_server_options options = {
-        .model = s->runtime.model, .text = s->runtime.text, .model_id = model_id(o, info, id, sizeof id),
+        .model = s->runtime.model, .text = s->runtime.text, .model_id = model_id(o, info, s->id, sizeof s->id),
         .host = o->host, .port = (int)o->port, .api_keys = s->api_keys, .cors_origin = o->cors,
         .slots = (int)o->parallel, .most_waiting = (int)o->queue, .context = context_of(o, info),
         .quantum = o->chunk > 0 ? o->chunk : QUANTUM, .session_dir = o->session_dir,

@@ -306,6 +306,15 @@ def full_queue(plumb):
         waiting.join()
 
 
+def model_names(plumb):
+    model = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "data", "demo-model")
+    for options, name in (((), "plumb-demo"), (("-m", f"{model}/"), "demo-model"), (("--model-name", "my model"), "my model")):
+        with serving(plumb, *options) as server:
+            equal([m["id"] for m in server.ask("GET", "/v1/models")[2]["data"]], [name])
+            equal(server.ask("GET", f"/v1/models/{name.replace(' ', '%20')}")[0], 200)
+            equal(server.ask("POST", CHAT, plain([user("Hi")]))[2]["model"], name)
+
+
 def waiting_streams_live(plumb):
     with serving(plumb, "--parallel", "1", "-c", "4096", "--keep-alive", "1") as server:
         endless = plain([user("Tell me a story.")], stream=True, max_tokens=3900, temperature=1, logit_bias={"1": -100})
@@ -363,7 +372,7 @@ def restarted(plumb):
 
 SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, own_figures, resend, hang_up, slow_reader,
           progress_is_told]
-OWN = [graceful_stop, stop_without_waiting, keys, origins, full_queue, waiting_streams_live, restarted]
+OWN = [graceful_stop, stop_without_waiting, keys, origins, full_queue, model_names, waiting_streams_live, restarted]
 
 
 def main():
