@@ -21,7 +21,8 @@ static const char *const stops[] = {"aab", "ab", "\n\n", "b</", "\xC3\xA9"};
 static const char *const controls[] = {"｜DSML｜", "<think>", "</think>", "<｜end▁of▁sentence｜>", "<｜User｜>",
                                        "<｜title｜>"};
 static const char pairs[][2] = {{'\n', '\n'}, {'<', '/'}, {'a', 'b'}, {'b', '<'}, {'\n', '<'}, {'>', '\n'}, {'s', '>'},
-                                {'"', '>'}, {'a', 'a'}, {'\xC3', '\xA9'}, {'\xA9', 'a'}, {'{', '"'}, {'"', ':'}, {'}', '}'}};
+                                {'"', '>'}, {'a', 'a'}, {'\xC3', '\xA9'}, {'\xA9', 'a'}, {'{', '"'}, {'"', ':'},
+                                {'}', '}'}};
 enum {
     N_STOPS = sizeof stops / sizeof stops[0],
     N_CONTROLS = sizeof controls / sizeof controls[0],
@@ -57,15 +58,16 @@ static json_t *small_tokenizer(void) {
         (void)json_object_setn_new(vocab, symbol, symbol_of((unsigned char)byte, symbol), json_integer(byte));
     for (int i = 0; i < N_PAIRS; i++) {
         char right[8];
-        size_t left = symbol_of((unsigned char)pairs[i][0], symbol), size = symbol_of((unsigned char)pairs[i][1], right);
+        size_t left = symbol_of((unsigned char)pairs[i][0], symbol);
+        size_t size = symbol_of((unsigned char)pairs[i][1], right);
         (void)json_array_append_new(merges, json_pack("[s%,s%]", symbol, left, right, size));
         memcpy(symbol + left, right, size);
         (void)json_object_setn_new(vocab, symbol, left + size, json_integer(FIRST_PAIR + i));
     }
     for (int i = 0; i < N_CONTROLS; i++)
-        (void)json_array_append_new(added, json_pack("{s:i,s:s,s:b,s:b,s:b,s:b,s:b}", "id", FIRST_CONTROL + i, "content",
-                                                     controls[i], "special", 1, "normalized", 0, "single_word", 0,
-                                                     "lstrip", 0, "rstrip", 0));
+        (void)json_array_append_new(
+            added, json_pack("{s:i,s:s,s:b,s:b,s:b,s:b,s:b}", "id", FIRST_CONTROL + i, "content", controls[i], "special",
+                             1, "normalized", 0, "single_word", 0, "lstrip", 0, "rstrip", 0));
     return json_pack("{s:o,s:n,s:{s:s,s:[{s:s,s:b,s:b,s:b}]},s:{s:s},s:{s:s,s:o,s:o}}", "added_tokens", added,
                      "normalizer", "pre_tokenizer", "type", "Sequence", "pretokenizers", "type", "ByteLevel",
                      "add_prefix_space", 0, "trim_offsets", 1, "use_regex", 0, "decoder", "type", "ByteLevel",
@@ -74,9 +76,9 @@ static json_t *small_tokenizer(void) {
 
 /* f(k: string, n: integers). */
 static json_t *functions(void) {
-    return json_pack("[{s:s,s:{s:s,s:{s:{s:s},s:{s:s,s:{s:s}}},s:[s],s:b}}]", "name", "f", "parameters", "type", "object",
-                     "properties", "k", "type", "string", "n", "type", "array", "items", "type", "integer", "required",
-                     "k", "additionalProperties", 0);
+    return json_pack("[{s:s,s:{s:s,s:{s:{s:s},s:{s:s,s:{s:s}}},s:[s],s:b}}]", "name", "f", "parameters", "type",
+                     "object", "properties", "k", "type", "string", "n", "type", "array", "items", "type", "integer",
+                     "required", "k", "additionalProperties", 0);
 }
 
 static void set_up(void) {

@@ -10,14 +10,12 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 
-static int64_t until_failure = INT64_MAX; /* allocations that still succeed */
+static int64_t allocations, first_failure = INT64_MAX; /* numbers from 0 on */
 static bool fails_once;
 
 static bool fails(void) {
-    if (until_failure == INT64_MIN) return false;
-    if (until_failure-- > 0) return false;
-    if (fails_once) until_failure = INT64_MIN;
-    return true;
+    int64_t number = allocations++;
+    return fails_once ? number == first_failure : number >= first_failure;
 }
 
 void *__wrap_malloc(size_t size) { return fails() ? NULL : __real_malloc(size); }
@@ -51,7 +49,8 @@ static outcome answer_with(const plumb_generation *g, const plumb_token_trie *tr
     const plumb_answer_options options = {.generation = g, .text = run_text, .trie = trie, .vocab_size = run_vocab,
                                           .most_tokens = 1000, .new_id = same_id, .sink = count_told, .sink_user = &o};
     bool over = false;
-    until_failure = at;
+    allocations = 0;
+    first_failure = at;
     o.status = plumb__answer_create(&options, &answer, NULL);
     for (int64_t i = 0; o.status == PLUMB_OK && !over && i < tokens->count; i++) {
         int32_t token;
@@ -59,13 +58,13 @@ static outcome answer_with(const plumb_generation *g, const plumb_token_trie *tr
     }
     if (answer) {
         plumb__answer_finish(answer, &(plumb_usage){0});
-        o.allocations = at - until_failure;
+        o.allocations = allocations;
         char *message = plumb__answer_message(answer);
-        until_failure = INT64_MAX;
+        first_failure = INT64_MAX;
         o.has_message = message != NULL;
         free(message);
     }
-    until_failure = INT64_MAX;
+    first_failure = INT64_MAX;
     plumb__answer_destroy(answer);
     return o;
 }

@@ -86,7 +86,8 @@ static void logprobs(void) {
         T_CHECK(told->n_top == g->top_logprobs, "%d best", told->n_top);
         for (int i = 0; i < told->n_top; i++) {
             T_CHECK(rank_of(logits, told->top[i].token) == i, "place %d", i);
-            T_CHECK(fabs((double)told->top[i].logprob - exact_logprob(logits, told->top[i].token)) < 5e-5, "of place %d", i);
+            T_CHECK(fabs((double)told->top[i].logprob - exact_logprob(logits, told->top[i].token)) < 5e-5,
+                    "of place %d", i);
         }
         end(&c);
     }

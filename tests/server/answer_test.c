@@ -86,7 +86,8 @@ static void rendered_turn(void) {
     T_CHECK(plumb_chat_encode(run_text, messages, &options, &prompt, NULL) == PLUMB_OK, "question");
     (void)snprintf(messages, sizeof messages, "[%s,%s]", question, turn);
     T_CHECK(plumb_chat_encode(run_text, messages, &options, &whole, NULL) == PLUMB_OK, "turn");
-    T_CHECK(memcmp(prompt.ids, whole.ids, (size_t)prompt.count * sizeof *prompt.ids) == 0, "one is the other's beginning");
+    T_CHECK(memcmp(prompt.ids, whole.ids, (size_t)prompt.count * sizeof *prompt.ids) == 0,
+            "one is the other's beginning");
     for (int64_t i = prompt.count; i < whole.count; i++) run_append(&answer, whole.ids[i]);
     plumb_generation *g = run_generation(true, true);
     answer_run run;
@@ -111,13 +112,15 @@ static void damaged_markup(void) {
         {"b: no closer of the block", false, CALLS PARIS "{E}", "0:f{\"city\": \"Paris\"}. =calls"},
         {"b: no closer of the call", false, CALLS "<{D} invoke name=\"f\">\n" PARAM("city", "true", "Paris") "{E}",
          "0:f{\"city\": \"Paris\"}. =calls"},
-        {"b: no closer of the value", false, CALLS "<{D} invoke name=\"f\">\n<{D} parameter name=\"k\" string=\"true\">v{E}",
+        {"b: no closer of the value", false,
+         CALLS "<{D} invoke name=\"f\">\n<{D} parameter name=\"k\" string=\"true\">v{E}",
          "0:f{\"k\": \"v! =stop"},
         {"b: half a closer", false, CALLS "<{D} invoke name=\"f\">\n" PARAM("k", "true", "v") "\n</{D} inv{E}",
          "0:f{\"k\": \"v\"}. =calls"},
         {"b: one call whole, one cut", false, CALLS PARIS "\n<{D} invoke name=\"g\">\n<{D} parameter name=\"k\" "
          "string=\"false\">[1,{E}", "0:f{\"city\": \"Paris\"}. 1:g{\"k\": ! =calls"},
-        {"c: a closer inside a value", false, CALLS INVOKE("sh", PARAM("cmd", "true", "ls 2>&1 </parameter> x")) END "{E}",
+        {"c: a closer inside a value", false,
+         CALLS INVOKE("sh", PARAM("cmd", "true", "ls 2>&1 </parameter> x")) END "{E}",
          "0:sh{\"cmd\": \"ls 2>&1 </parameter> x\"}. =calls"},
         {"c: a closer spelled out", false,
          CALLS INVOKE("sh", PARAM("cmd", "true", "</｜DSML｜ parameter></｜DSML｜ invoke>")) END "{E}",
@@ -132,7 +135,8 @@ static void damaged_markup(void) {
         {"text behind the block", false, CALLS PARIS END "\nDone.{E}", "0:f{\"city\": \"Paris\"}. C(Done.) =calls"},
         {"a block repeated behind text", false, CALLS PARIS END "Again:" CALLS PARIS END "{E}",
          "0:f{\"city\": \"Paris\"}. C(Again:) =calls"},
-        {"no JSON in a value", false, CALLS INVOKE("f", PARAM("n", "false", "1,")) END "{E}", "0:f{\"n\": \"1,\"}. =calls"},
+        {"no JSON in a value", false, CALLS INVOKE("f", PARAM("n", "false", "1,")) END "{E}",
+         "0:f{\"n\": \"1,\"}. =calls"},
         {"text in a call drops it", false, CALLS INVOKE("f", "oops") END "{E}", "0:f! =stop"},
         {"closers without openers", false, "a</{D} parameter></{D} calls>b{E}", "C(ab) =stop"},
     };
@@ -174,7 +178,8 @@ static void cut_answers(void) {
         {"in a call", false, CALLS "<{D} invoke name=\"f\">\n" PARAM("k", "true", "v"), "0:f{\"k\": \"v\"! =length"},
         {"in a value", false, CALLS "<{D} invoke name=\"f\">\n<{D} parameter name=\"k\" string=\"true\">北",
          "0:f{\"k\": \"北! =length"},
-        {"in the name of a second call", false, CALLS PARIS "\n<{D} invoke name=\"g", "0:f{\"city\": \"Paris\"}. =length"},
+        {"in the name of a second call", false, CALLS PARIS "\n<{D} invoke name=\"g",
+         "0:f{\"city\": \"Paris\"}. =length"},
         {"behind the block", false, CALLS PARIS END, "0:f{\"city\": \"Paris\"}. =length"},
         {"at EOS", false, "a{E}", "C(a) =stop"},
     };
@@ -249,7 +254,8 @@ static void counts(void) {
 
 /* The message of an answer with calls, sent back, gets the sampled tokens into the prompt. */
 static void message_is_remembered(void) {
-    static const char answer[] = "Hm.\n{/T}One\t\"m\".\n" CALLS INVOKE("f", PARAM("g", "false", "{\"b\":  1.0,\"a\":[1]}")) "\n"
+    static const char answer[] = "Hm.\n{/T}One\t\"m\".\n"
+                                 CALLS INVOKE("f", PARAM("g", "false", "{\"b\":  1.0,\"a\":[1]}")) "\n"
                                  INVOKE("f", PARAM("s", "true", "北\\\n")) END "{E}";
     if (!run_set_up()) return;
     plumb_generation *g = run_generation(true, true);
@@ -261,20 +267,24 @@ static void message_is_remembered(void) {
     run_tokens(g, NULL, &tokens, LIMIT, &run);
     json_t *json = run.message ? json_loads(run.message, 0, NULL) : NULL;
     const char *role, *content, *reasoning, *id[2], *type, *name, *arguments[2];
-    T_CHECK(json && json_unpack(json, "{s:s,s:s,s:s,s:[{s:s,s:s,s:{s:s,s:s}},{s:s,s:{s:s}}!]!}", "role", &role,
-                                "content", &content, "reasoning_content", &reasoning, "tool_calls", "id", &id[0], "type",
-                                &type, "function", "name", &name, "arguments", &arguments[0], "id", &id[1], "function",
-                                "arguments", &arguments[1]) == 0, "%s", run.message ? run.message : "no message");
-    if (json) {
+    bool readable = json && json_unpack(json, "{s:s,s:s,s:s,s:[{s:s,s:s,s:{s:s,s:s}},{s:s,s:{s:s}}!]!}", "role", &role,
+                                        "content", &content, "reasoning_content", &reasoning, "tool_calls", "id",
+                                        &id[0], "type", &type, "function", "name", &name, "arguments", &arguments[0],
+                                        "id", &id[1], "function", "arguments", &arguments[1]) == 0;
+    T_CHECK(readable, "%s", run.message ? run.message : "no message");
+    if (readable) {
         T_CHECK(!strcmp(role, "assistant") && !strcmp(content, "One\t\"m\".\n") && !strcmp(reasoning, "Hm.\n"), "%s",
                 run.message);
-        T_CHECK(!strcmp(type, "function") && !strcmp(name, "f") && !strcmp(id[0], "toolu_0") && !strcmp(id[1], "toolu_1"),
+        T_CHECK(!strcmp(type, "function") && !strcmp(name, "f") && !strcmp(id[0], "toolu_0") &&
+                    !strcmp(id[1], "toolu_1"),
                 "%s", run.message);
-        T_CHECK(!strcmp(arguments[0], "{\"g\": {\"b\":  1.0,\"a\":[1]}}") && !strcmp(arguments[1], "{\"s\": \"北\\\\\\n\"}"),
+        T_CHECK(!strcmp(arguments[0], "{\"g\": {\"b\":  1.0,\"a\":[1]}}") &&
+                    !strcmp(arguments[1], "{\"s\": \"北\\\\\\n\"}"),
                 "%s", run.message);
         T_CHECK(!strcmp(run.ids[0], id[0]) && !strcmp(run.ids[1], id[1]), "the ids that were told");
         T_CHECK(plumb_call_memory_create(run_vocab, 0, &memory, NULL) == PLUMB_OK, "memory");
-        T_CHECK(plumb_call_memory_add(memory, run.message, true, run.said.ids, run.said.count, NULL) == PLUMB_OK, "add");
+        T_CHECK(plumb_call_memory_add(memory, run.message, true, run.said.ids, run.said.count, NULL) == PLUMB_OK,
+                "add");
         (void)snprintf(messages, sizeof messages, "[{\"role\":\"user\",\"content\":\"?\"},%s]", run.message);
         T_CHECK(plumb_chat_encode(run_text, messages, &(plumb_chat_options){.thinking = true, .calls = memory}, &prompt,
                                   NULL) == PLUMB_OK, "encode");
@@ -328,8 +338,10 @@ static void refusals(void) {
     bool over = false;
     plumb__answer_finish(answer, &(plumb_usage){0});
     T_CHECK(run.finished == 0, "not over yet");
-    T_CHECK(plumb__answer_step(answer, run_logits(byte_ids['a']), 0, &token, &over, &err) == PLUMB_OK && over, "a step");
-    T_CHECK(plumb__answer_step(answer, run_logits(byte_ids['a']), 1, &token, &over, &err) == PLUMB_ERROR_ARGUMENT, "over");
+    T_CHECK(plumb__answer_step(answer, run_logits(byte_ids['a']), 0, &token, &over, &err) == PLUMB_OK && over,
+            "a step");
+    T_CHECK(plumb__answer_step(answer, run_logits(byte_ids['a']), 1, &token, &over, &err) == PLUMB_ERROR_ARGUMENT,
+            "over");
     plumb__answer_finish(answer, &(plumb_usage){0});
     plumb__answer_finish(answer, &(plumb_usage){0});
     T_CHECK(run.finished <= 1, "told twice");
@@ -340,6 +352,7 @@ static void refusals(void) {
 }
 
 T_MAIN({"plain_answers", plain_answers}, {"rendered_turn", rendered_turn}, {"damaged_markup", damaged_markup},
-       {"thinking_boundaries", thinking_boundaries}, {"cut_answers", cut_answers}, {"no_tools_offered", no_tools_offered},
-       {"raw_prompts", raw_prompts}, {"counts", counts}, {"message_is_remembered", message_is_remembered},
-       {"messages_that_are_none", messages_that_are_none}, {"refusals", refusals})
+       {"thinking_boundaries", thinking_boundaries}, {"cut_answers", cut_answers},
+       {"no_tools_offered", no_tools_offered}, {"raw_prompts", raw_prompts}, {"counts", counts},
+       {"message_is_remembered", message_is_remembered}, {"messages_that_are_none", messages_that_are_none},
+       {"refusals", refusals})
