@@ -77,9 +77,11 @@ static bool add_call(const plumb_fields *call, json_t *list) {
     if (type && strcmp(type, "function") != 0)
         return plumb__field_fault(call, "type", "'type' is '%.40s', expected 'function'", type);
     if (!present) return plumb__field_fault(call, "function", "'function' is missing");
-    if (!text_member(&function, "name", &name) || !text_member(&function, "arguments", &arguments)) return false;
+    if (!text_member(&function, "name", &name)) return false;
     if (!name) return plumb__field_fault(&function, "name", "'name' is missing");
-    if (!arguments) return plumb__field_fault(&function, "arguments", "'arguments' is missing");
+    arguments = json_object_get(function.object, "arguments");
+    if (!json_is_string(arguments) && !json_is_object(arguments))
+        return plumb__field_fault(&function, "arguments", "'arguments' is neither a string nor an object");
     json_t *made =
         json_pack("{s:s, s:{s:O, s:O}}", "type", "function", "function", "name", name, "arguments", arguments);
     if (!made || (id && json_object_set(made, "id", id) != 0)) {
