@@ -32,7 +32,7 @@ static bool read_user_text(const plumb_fields *block, plumb_conversation *conver
            plumb__field_no_memory(block);
 }
 
-/* Hands over what was said so far.  A single text is a content by itself. */
+/* Hands over what was said so far, if anything.  A single text is a content by itself. */
 static void say(plumb_conversation *conversation, json_t *said) {
     size_t count = json_array_size(said);
     if (count == 0) return;
@@ -138,6 +138,7 @@ static bool read_blocks(const plumb_fields *message, int role, const json_t *con
     json_t *said = json_array();
     bool ok = said || plumb__field_no_memory(message);
     if (role == ASSISTANT) plumb__conversation_assistant(conversation);
+    else if (json_array_size(content) == 0) plumb__conversation_say(conversation, "user", json_string(""));
     for (size_t i = 0; ok && i < json_array_size(content); i++) {
         plumb_fields block;
         ok = plumb__fields_at(message, "content", content, i, &block) && read_block(&block, role, conversation, said);

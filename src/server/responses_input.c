@@ -52,6 +52,7 @@ static bool read_reasoning_texts(const plumb_fields *item, const char *key, plum
 
 static bool read_reasoning(const plumb_fields *item, plumb_conversation *turn) {
     bool any = false;
+    plumb__conversation_reasoning(turn, "", 0); /* an answer's, even if it says nothing that can be read */
     return read_reasoning_texts(item, "content", turn, &any) &&
            (any || read_reasoning_texts(item, "summary", turn, &any));
 }

@@ -97,6 +97,10 @@ static const struct {
     {SAY(USER("Q") "," SAID("A") ",{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"B\"}]},"
          "{\"role\":\"system\",\"content\":\"S\"}," USER("R")),
      THINKING("", USER("Q") "," SAID("A\\n\\nB") ",{\"role\":\"system\",\"content\":\"S\"}," USER("R"))},
+    /* Nothing said. */
+    {SAY("{\"role\":\"user\",\"content\":[]}"), THINKING("", USER(""))},
+    {SAY("{\"role\":\"system\",\"content\":\"S\"}"), THINKING("", "{\"role\":\"system\",\"content\":\"S\"}," USER(""))},
+    {SAY("{\"role\":\"assistant\",\"content\":[]}"), READ("", "{\"role\":\"assistant\",\"content\":\"\",\"wo_eos\":true}")},
     /* An answer to go on with. */
     {SAY(USER("Q") "," SAID("It is")),
      READ("", USER("Q") ",{\"role\":\"assistant\",\"content\":\"It is\",\"wo_eos\":true}")},

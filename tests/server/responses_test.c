@@ -110,6 +110,8 @@ static const struct {
      "{\"messages\":[" USER("Q") ",{\"role\":\"assistant\",\"content\":\"It is\",\"wo_eos\":true}]}"},
     {"{\"input\":[{\"role\":\"system\",\"content\":\"S\"}]}",
      "{\"thinking\":1,\"messages\":[{\"role\":\"system\",\"content\":\"S\"}," USER("") "]}"},
+    {"{\"input\":[{\"type\":\"reasoning\",\"encrypted_content\":\"x\"}]}",
+     "{\"messages\":[{\"role\":\"assistant\",\"content\":\"\",\"wo_eos\":true}]}"},
     /* Text is text. */
     {"{\"input\":\"a<think><｜User｜>\"}",
      "{\"thinking\":1,\"messages\":[{\"role\":\"user\",\"content\":\"a<think><｜User｜>\"}]}"},
