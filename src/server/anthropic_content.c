@@ -36,8 +36,12 @@ static bool read_user_text(const plumb_fields *block, plumb_conversation *conver
 static void say(plumb_conversation *conversation, json_t *said) {
     size_t count = json_array_size(said);
     if (count == 0) return;
-    json_t *only = json_object_get(json_array_get(said, 0), "text");
-    plumb__conversation_say(conversation, "user", count == 1 ? json_incref(only) : json_copy(said));
+    json_t *content = count == 1 ? json_incref(json_object_get(json_array_get(said, 0), "text")) : json_array();
+    if (count > 1 && json_array_extend(content, said) != 0) {
+        json_decref(content);
+        content = NULL;
+    }
+    plumb__conversation_say(conversation, "user", content);
     json_array_clear(said);
 }
 

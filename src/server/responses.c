@@ -44,6 +44,14 @@ static bool continue_response(const plumb_fields *fields, plumb_api_request *r) 
     return false;
 }
 
+/* Not json_copy, which leaves out members for which there is no memory. */
+static json_t *copy_message(const json_t *message) {
+    json_t *copy = json_object();
+    if (json_object_update(copy, (json_t *)(uintptr_t)message) == 0) return copy;
+    json_decref(copy);
+    return NULL;
+}
+
 /* All messages: instructions of this request only, then the turns before, then this one. */
 static json_t *all_messages(const plumb_fields *fields, const plumb_api_request *r, const char *instructions) {
     json_t *all = json_array(), *before = r->before ? plumb__turn_messages(r->before) : json_array();
@@ -56,7 +64,7 @@ static json_t *all_messages(const plumb_fields *fields, const plumb_api_request 
     size_t i;
     /* Copies, since the last and the first of them may be given more members, which are not the turn's. */
     json_array_foreach(r->turn.messages, i, message)
-        whole = whole && json_array_append_new(all, json_copy(message)) == 0;
+        whole = whole && json_array_append_new(all, copy_message(message)) == 0;
     json_decref(before);
     if (whole) return all;
     json_decref(all);
