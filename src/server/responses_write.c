@@ -239,10 +239,10 @@ static void finish(plumb_api_request *r, const plumb_generation_event *event, pl
         return;
     }
     close_item(r, cut ? "incomplete" : "completed", response);
-    json_t *at = cut ? json_null() : json_integer((json_int_t)r->context->now(r->context->user));
+    const json_int_t at = (json_int_t)r->context->now(r->context->user);
     bool whole = keep_turn(r) &&
                  json_object_set_new(r->response, "status", json_string(cut ? "incomplete" : "completed")) == 0 &&
-                 json_object_set_new(r->response, "completed_at", at) == 0 &&
+                 (cut || json_object_set_new(r->response, "completed_at", json_integer(at)) == 0) &&
                  json_object_set_new(r->response, "usage", usage_object(event->usage)) == 0 &&
                  (!cut || json_object_set_new(r->response, "incomplete_details",
                                               json_pack("{s:s}", "reason", "max_output_tokens")) == 0);
