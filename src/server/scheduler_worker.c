@@ -231,7 +231,9 @@ static void read_prompt(plumb_scheduler *s, plumb_slot *slot, int64_t most_rows)
     double begun = plumb__now();
     plumb_status status = plumb_session_sync_part(slot->session, prompt->ids, prompt->count, most_rows, &done,
                                                   &logits, &report, &err);
-    plumb__scheduler_count_prompt(s, slot, done ? report.evaluated + report.replayed : 0, plumb__now() - begun);
+    /* The report also counts parts that another job evaluated, before it was cancelled. */
+    int64_t rows = done ? prompt->count - slot->usage.cached_tokens + report.replayed : 0;
+    plumb__scheduler_count_prompt(s, slot, rows, plumb__now() - begun);
     if (status == PLUMB_ERROR_CANCELLED) {
         slot->interrupted |= s->gave_way;
         return;
@@ -241,7 +243,6 @@ static void read_prompt(plumb_scheduler *s, plumb_slot *slot, int64_t most_rows)
         return;
     }
     plumb__scheduler_tell_progress(slot, plumb_session_known(slot->session, prompt->ids, prompt->count));
-    if (done) slot->usage.cached_tokens = report.cached;
     if (done) plumb__scheduler_begin_answer(s, slot, logits);
 }
 

@@ -1,7 +1,10 @@
 /* Which slot takes a job; see slots.h. */
 #include "server/slots.h"
 
-enum { FEW_TOKENS = 64 }; /* quicker evaluated again than worth a copy */
+enum {
+    FEW_TOKENS = 64,  /* of a conversation that went on otherwise: no pity */
+    COPIED_TOKENS = 4 /* fewer are evaluated as quickly as copied */
+};
 
 /* How many tokens are gone when this prompt takes the slot. */
 static int64_t loss(const plumb_slot_view *v) { return v->known > v->shared ? v->known - v->shared : 0; }
@@ -32,8 +35,8 @@ plumb_placement plumb__slots_choose(const plumb_slot_view *slots, int n) {
         if (cheapest < 0 || is_cheaper(v, &slots[cheapest])) cheapest = i;
     }
     if (best < 0) return (plumb_placement){-1, -1};
-    bool continues = slots[best].shared > 0 && loss(&slots[best]) <= FEW_TOKENS;
+    bool continues = loss(&slots[best]) <= FEW_TOKENS && loss(&slots[best]) <= slots[best].shared;
     int chosen = continues ? best : cheapest;
-    bool copies = lent(&slots[source]) >= slots[chosen].shared + FEW_TOKENS;
+    bool copies = lent(&slots[source]) >= slots[chosen].shared + COPIED_TOKENS;
     return (plumb_placement){chosen, copies ? source : -1};
 }
