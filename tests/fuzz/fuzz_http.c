@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_REQUESTS = 8 };
-
 typedef struct outcome {
     struct evbuffer *requests; /* all of them, one after the other */
     bool refused;
@@ -31,13 +29,11 @@ static outcome read_all(const uint8_t *data, size_t size, size_t piece) {
     struct evbuffer *raw = evbuffer_new();
     plumb_http_reader reader;
     if (!found.requests || !raw || !plumb__http_reader_create(&reader)) abort();
-    int n_requests = 0;
-    for (size_t at = 0; at < size && !found.refused && n_requests < MOST_REQUESTS; at += piece) {
+    for (size_t at = 0; at < size && !found.refused; at += piece) {
         if (evbuffer_add(raw, data + at, size - at < piece ? size - at : piece)) abort();
         plumb_http_fault fault = {0};
         plumb_http_progress progress;
-        while ((progress = plumb__http_reader_step(&reader, raw, &limits, &fault)) == PLUMB_HTTP_WHOLE &&
-               n_requests++ < MOST_REQUESTS) {
+        while ((progress = plumb__http_reader_step(&reader, raw, &limits, &fault)) == PLUMB_HTTP_WHOLE) {
             if (evbuffer_add(found.requests, reader.path, strlen(reader.path) + 1)) abort();
             size_t length = evbuffer_get_length(reader.request);
             if (evbuffer_add(found.requests, evbuffer_pullup(reader.request, -1), length)) abort();
