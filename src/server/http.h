@@ -18,7 +18,7 @@ typedef struct plumb_http_options {
     const char *host;          /* address or name to listen at */
     int port;                  /* 0: any that is free */
     int64_t most_header_bytes; /* 0: 64 KiB.  More is answered 431 */
-    int64_t most_body_bytes;   /* 0: 64 MiB.  More is answered 413 */
+    int64_t most_body_bytes;   /* 0: 64 MiB.  More is answered 413, and 503 where 16 such are held */
     int most_connections;      /* 0: 4,096.  No more than the process may open; further ones wait */
     int request_seconds;       /* 0: 60.  A request not complete by then is answered 408 */
     int idle_seconds;          /* 0: 120.  Between requests of one connection */

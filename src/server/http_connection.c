@@ -25,7 +25,8 @@
 enum {
     DRAIN_SECONDS = 2,
     /* Smaller pieces are copied together: a buffer for each byte would be a thousand times its size. */
-    LEAST_MOVED_BYTES = 2048
+    LEAST_MOVED_BYTES = 2048,
+    MOST_HELD_REQUESTS = 16 /* of the largest kind, on all connections together */
 };
 
 #ifndef MSG_NOSIGNAL
@@ -59,18 +60,40 @@ static bool append(struct evbuffer *raw, struct evbuffer *input) {
     return true;
 }
 
+static void drop(plumb_http_connection *connection, const plumb_http_fault *why) {
+    connection->overfull = why;
+    drain(connection->raw);
+}
+
+/* A client may send ahead as much as one request may have, and all clients together may have a few of those
+ * held: bodies are small, and many large ones at once are no honest load.  Who has sent no more than a head
+ * may need is served all the same. */
+static void hold(plumb_http_connection *connection, size_t size) {
+    static const plumb_http_fault ahead = {413, "too much was sent before the last request was answered"};
+    static const plumb_http_fault crowd = {503, "there is no room for the request"};
+    plumb_http *http = connection->http;
+    size_t small = http->limits.most_header_bytes, largest = small + http->limits.most_body_bytes;
+    connection->held += size;
+    http->held += size;
+    if (http->held > MOST_HELD_REQUESTS * largest && connection->held > small) drop(connection, &crowd);
+    else if (evbuffer_get_length(connection->raw) > largest) drop(connection, &ahead);
+}
+
+void plumb__http_connection_settle(plumb_http_connection *connection) {
+    size_t left = evbuffer_get_length(connection->raw);
+    connection->http->held -= connection->held - left;
+    connection->held = left;
+}
+
 static void take_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *user) {
     plumb_http_connection *connection = user;
     if (!info->n_added || connection->passing) return;
-    const plumb_http_limits *limits = &connection->http->limits;
     bool wanted = connection->state <= PLUMB_HTTP_ANSWERING && !connection->overfull && !connection->doomed;
     if (wanted && !append(connection->raw, input)) connection->doomed = true;
     drain(input);
-    if (evbuffer_get_length(connection->raw) > limits->most_header_bytes + limits->most_body_bytes) {
-        connection->overfull = true;
-        drain(connection->raw);
-    }
-    if (wanted) plumb__http_connection_look(connection);
+    if (!wanted) return;
+    hold(connection, info->n_added);
+    plumb__http_connection_look(connection);
 }
 
 /* ---- Answers beside evhttp ---- */
@@ -105,6 +128,7 @@ static void refuse(plumb_http_connection *connection, const plumb_http_fault *fa
     connection->state = PLUMB_HTTP_REFUSED;
     drain(connection->raw);
     plumb__http_reader_reset(&connection->reader);
+    plumb__http_connection_settle(connection);
     set_timer(connection, DRAIN_SECONDS);
 }
 
@@ -138,11 +162,11 @@ static void pass(plumb_http_connection *connection) {
 }
 
 static void read_request(plumb_http_connection *connection) {
-    static const plumb_http_fault ahead = {413, "too much was sent before the last request was answered"};
-    plumb_http_fault fault = ahead;
+    plumb_http_fault fault = {0};
     plumb_http_progress progress = PLUMB_HTTP_FAULTY;
     if (!connection->overfull)
         progress = plumb__http_reader_step(&connection->reader, connection->raw, &connection->http->limits, &fault);
+    else fault = *connection->overfull;
     if (progress == PLUMB_HTTP_FAULTY) {
         refuse(connection, &fault);
     } else if (progress == PLUMB_HTTP_WHOLE) {
@@ -166,6 +190,7 @@ static void release(plumb_http_connection *connection) {
     else http->connections = connection->next;
     if (connection->next) connection->next->previous = connection->previous;
     http->n_connections--;
+    http->held -= connection->held;
     evbuffer_remove_cb_entry(bufferevent_get_input(connection->stream), connection->taking);
     bufferevent_setcb(connection->stream, NULL, NULL, NULL, NULL);
     bufferevent_disable(connection->stream, EV_READ | EV_WRITE);

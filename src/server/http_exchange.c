@@ -39,6 +39,7 @@ static void on_sent(struct evhttp_request *request, void *user) {
     (void)request;
     plumb_http_connection *connection = user;
     connection->http->n_exchanges--;
+    plumb__http_connection_settle(connection);
     connection->state = connection->close ? PLUMB_HTTP_CLOSING : PLUMB_HTTP_IDLE;
     plumb__http_connection_look(connection);
 }
@@ -153,7 +154,7 @@ void plumb__http_begin(plumb_http_exchange *exchange, int status, const char *co
     if (connection) {
         if (content_type) plumb__http_set_header(exchange, "Content-Type", content_type);
         /* Only the end of the connection ends an answer of unknown length in HTTP/1.0. */
-        connection->close |= connection->overfull || (streaming && exchange->old);
+        connection->close |= connection->overfull != NULL || (streaming && exchange->old);
         if (connection->close) announce_close(exchange);
         if (streaming) evhttp_send_reply_start(exchange->request, status, plumb__http_reason(status));
     }

@@ -27,6 +27,7 @@ struct plumb_http {
 
     plumb_http_connection *connections; /* all of them, linked */
     int n_connections, n_exchanges;     /* the latter until the last byte of the answer is sent */
+    size_t held;                        /* bytes of requests, of all connections, until they are answered */
     plumb_http_connection *passing;     /* whose request evhttp is being given */
 
     plumb_http_clock *clocks;
@@ -63,7 +64,8 @@ struct plumb_http_connection {
     bool adopted;    /* evhttp tells us of its end */
     bool passing;    /* what now comes into evhttp's buffer is from us */
     bool close;      /* after this answer */
-    bool overfull;   /* too much was sent ahead of its turn: dropped */
+    const plumb_http_fault *overfull; /* why bytes were dropped, or NULL */
+    size_t held;     /* its part of the server's */
     bool doomed;     /* cannot go on; to be treated as if the client had gone */
     bool continued;  /* "100 Continue" was sent */
 };
@@ -84,6 +86,8 @@ struct plumb_http_exchange {
 struct bufferevent *plumb__http_connection_open(struct event_base *base, void *http);
 /* Has the loop look at the connection soon. */
 void plumb__http_connection_look(plumb_http_connection *connection);
+/* What was held of answered requests is not any more. */
+void plumb__http_connection_settle(plumb_http_connection *connection);
 /* As if the client had gone, soon: not from inside a call of the exchange's owner. */
 void plumb__http_connection_doom(plumb_http_connection *connection);
 /* Lets go of all that is left; after evhttp has been freed. */
