@@ -60,9 +60,18 @@ static bool append(struct evbuffer *raw, struct evbuffer *input) {
     return true;
 }
 
+void plumb__http_connection_settle(plumb_http_connection *connection) {
+    size_t left = evbuffer_get_length(connection->raw);
+    connection->http->held -= connection->held - left;
+    connection->held = left;
+}
+
 static void drop(plumb_http_connection *connection, const plumb_http_fault *why) {
     connection->overfull = why;
     drain(connection->raw);
+    if (connection->state == PLUMB_HTTP_ANSWERING) return;
+    plumb__http_reader_reset(&connection->reader);
+    plumb__http_connection_settle(connection); /* at once, lest it costs others their place */
 }
 
 /* A client may send ahead as much as one request may have, and all clients together may have a few of those
@@ -77,12 +86,6 @@ static void hold(plumb_http_connection *connection, size_t size) {
     http->held += size;
     if (http->held > MOST_HELD_REQUESTS * largest && connection->held > small) drop(connection, &crowd);
     else if (evbuffer_get_length(connection->raw) > largest) drop(connection, &ahead);
-}
-
-void plumb__http_connection_settle(plumb_http_connection *connection) {
-    size_t left = evbuffer_get_length(connection->raw);
-    connection->http->held -= connection->held - left;
-    connection->held = left;
 }
 
 static void take_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *user) {

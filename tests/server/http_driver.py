@@ -93,7 +93,7 @@ class Client:
         self.socket.settimeout(PATIENCE)
         self.socket.connect(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.bytes = b""
+        self.bytes = bytearray()
 
     def __enter__(self):
         return self
@@ -118,17 +118,21 @@ class Client:
         self.bytes += piece
         return piece
 
+    def _need_more(self):
+        if not self._more():
+            raise AssertionError(f"the connection ended after {bytes(self.bytes[:200])}")
+
     def take(self, size):
         while len(self.bytes) < size:
-            check(self._more(), f"the connection ended after {self.bytes!r}")
-        taken, self.bytes = self.bytes[:size], self.bytes[size:]
+            self._need_more()
+        taken = bytes(self.bytes[:size])
+        del self.bytes[:size]
         return taken
 
     def take_line(self):
         while b"\r\n" not in self.bytes:
-            check(self._more(), f"the connection ended after {self.bytes!r}")
-        line, self.bytes = self.bytes.split(b"\r\n", 1)
-        return line
+            self._need_more()
+        return self.take(self.bytes.index(b"\r\n") + 2)[:-2]
 
     def head(self):
         """(status, fields); a field that is given twice is a fault."""
@@ -166,8 +170,7 @@ class Client:
         """All that comes until the server has closed its half."""
         while self._more():
             pass
-        taken, self.bytes = self.bytes, b""
-        return taken
+        return self.take(len(self.bytes))
 
     def ended(self):
         """Whether the server closes without another byte."""
