@@ -76,8 +76,8 @@ void cli_sessions_tell(cli_chat *chat) {
         (void)cli_report(options, &err);
         return;
     }
-    cli_complain(options, "sessions in %s: %lld entries, %s bytes; written today %s bytes, ever %s",
-                 options->session_dir, (long long)stats.entries, cli_grouped(stats.bytes).text,
+    cli_complain(options, "sessions in %s: %s, %s bytes; written today %s bytes, ever %s", options->session_dir,
+                 cli_count(stats.entries, "entry", "entries").text, cli_grouped(stats.bytes).text,
                  cli_grouped(stats.written_today).text, cli_grouped(stats.written_ever).text);
 }
 
@@ -90,6 +90,21 @@ static plumb_status check_target(const char *path, plumb_error *err) {
     return plumb__snapshot_begins(path, err);
 }
 
+/* The session still holds what was said before a /reset or /undo; whoever gets the file must not. */
+static plumb_status forget_what_was_taken_back(const cli_chat *chat, plumb_error *err) {
+    plumb_session *session = chat->runtime.session;
+    if (chat->n_turns == 0) return plumb_session_rewind(session, 0, err);
+    if (!chat->taken_back) return PLUMB_OK;
+    plumb_tokens said = {0};
+    plumb_status status = cli_chat_encode(chat, &said, err);
+    int64_t common = 0;
+    const int32_t *held = plumb_session_tokens(session);
+    while (common < said.count && common < plumb_session_length(session) && said.ids[common] == held[common])
+        common++;
+    plumb_tokens_free(&said);
+    return status == PLUMB_OK ? plumb_session_rewind(session, common, err) : status;
+}
+
 int cli_chat_save(cli_chat *chat, const char *path) {
     const cli_options *options = chat->runtime.options;
     const cli_chat_note note = {.conversation = chat->conversation,
@@ -98,9 +113,7 @@ int cli_chat_save(cli_chat *chat, const char *path) {
     size_t size = 0;
     plumb_error err = {0};
     plumb_status status = check_target(path, &err);
-    /* The session still holds what was said before a /reset; whoever gets the file must not. */
-    if (status == PLUMB_OK && chat->n_turns == 0)
-        status = plumb_session_rewind(chat->runtime.session, 0, &err);
+    if (status == PLUMB_OK) status = forget_what_was_taken_back(chat, &err);
     if (status == PLUMB_OK) status = cli_chat_note_write(&note, &text, &size, &err);
     const plumb_snapshot_extra extra = {.sampling = &chat->runtime.sampling,
                                         .note = text,
@@ -109,8 +122,8 @@ int cli_chat_save(cli_chat *chat, const char *path) {
     if (status == PLUMB_OK) status = plumb_session_save(chat->runtime.session, path, &extra, &err);
     free(text);
     if (status != PLUMB_OK) return cli_report(options, &err);
-    cli_complain(options, "saved %s: %lld turns, %lld tokens, %s bytes", path,
-                 (long long)chat->n_turns, (long long)plumb_session_length(chat->runtime.session),
+    cli_complain(options, "saved %s: %s, %s, %s bytes", path, cli_count(chat->n_turns, "turn", "turns").text,
+                 cli_count(plumb_session_length(chat->runtime.session), "token", "tokens").text,
                  cli_grouped(plumb_session_snapshot_bytes(chat->runtime.session, &extra)).text);
     return CLI_OK;
 }
@@ -166,6 +179,7 @@ static plumb_status load(cli_chat *chat, const char *path, plumb_error *err) {
     chat->conversation = note.conversation;
     chat->think_level = note.think_level;
     chat->n_turns = note.n_turns;
+    chat->taken_back = false;
     chat->last = (cli_generation){0};
     chat->runtime.sampling = sampling;
     if (bias != NULL) {
@@ -179,7 +193,7 @@ int cli_chat_load(cli_chat *chat, const char *path) {
     const cli_options *options = chat->runtime.options;
     plumb_error err = {0};
     if (load(chat, path, &err) != PLUMB_OK) return cli_report(options, &err);
-    cli_complain(options, "loaded %s: %lld turns, %lld tokens", path, (long long)chat->n_turns,
-                 (long long)plumb_session_length(chat->runtime.session));
+    cli_complain(options, "loaded %s: %s, %s", path, cli_count(chat->n_turns, "turn", "turns").text,
+                 cli_count(plumb_session_length(chat->runtime.session), "token", "tokens").text);
     return CLI_OK;
 }

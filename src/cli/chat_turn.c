@@ -58,6 +58,12 @@ static bool on_token(void *user, const cli_step *step) {
     return cli_output_flush() && more && !a->no_memory;
 }
 
+/* An answer that Ctrl-C cut short looks like one that is whole. */
+static void mark_stopped(const cli_chat *chat) {
+    if (chat->last.ending == CLI_ENDED_BY_INTERRUPT && chat->terminal)
+        cli_print("%s [stopped]%s", chat->dim ? "\033[2m" : "", chat->dim ? "\033[0m" : "");
+}
+
 static void tell_ending(cli_chat *chat) {
     const cli_options *options = chat->runtime.options;
     if (chat->last.ending == CLI_ENDED_BY_CONTEXT)
@@ -66,14 +72,17 @@ static void tell_ending(cli_chat *chat) {
     cli_tell_speed(&chat->runtime, &chat->last);
 }
 
-static plumb_status generate(cli_chat *chat, answer *a, plumb_error *err) {
+plumb_status cli_chat_encode(const cli_chat *chat, plumb_tokens *tokens, plumb_error *err) {
     const plumb_chat_options options = {.thinking = chat->think_level > 0,
                                         .effort = chat->think_level};
+    return cli_conversation_encode(chat->conversation, chat->runtime.text, &options, tokens, err);
+}
+
+static plumb_status generate(cli_chat *chat, answer *a, plumb_error *err) {
     plumb_tokens prompt = {0};
-    plumb_status status =
-        cli_conversation_encode(chat->conversation, chat->runtime.text, &options, &prompt, err);
+    plumb_status status = cli_chat_encode(chat, &prompt, err);
     if (status == PLUMB_OK)
-        status = plumb_chat_parser_create(chat->runtime.text, options.thinking, false, on_event, a,
+        status = plumb_chat_parser_create(chat->runtime.text, chat->think_level > 0, false, on_event, a,
                                           &a->parser, err);
     if (status == PLUMB_OK) {
         cli_sessions_recall(chat, &prompt);
@@ -103,6 +112,8 @@ int cli_chat_turn(cli_chat *chat, const char *message, size_t size) {
         result = cli_report(options, &err);
     } else {
         chat->n_turns++;
+        chat->taken_back = false;
+        mark_stopped(chat);
         cli_print("\n");
         cli_output_flush();
         tell_ending(chat);

@@ -1,25 +1,23 @@
 /* The one table of commands.  Order here is the order of `plumb --help`. */
+#include "cli/chat_commands.h"
 #include "cli/commands.h"
+
+#define CHAT_COMMAND_LINE(name, text) "  " text "\n"
 
 const cli_command cli_commands[] = {
     {CLI_CHAT, "chat", "talk with the model", "", 0, 0,
      "Without -p the conversation is read line by line: on a terminal with line editing and "
      "history, otherwise each line of standard input is one turn of one conversation. Answers "
-     "stream to standard output, speed goes to standard error. A line that ends in a backslash "
-     "goes on with the next one. On a terminal the model's thinking is shown dimmed; elsewhere "
-     "only the answer is written.\n\n"
-     "Ctrl-C stops the answer; twice at the prompt it leaves, as Ctrl-D does.\n\n"
+     "stream to standard output, speed goes to standard error. On a terminal the model's thinking is "
+     "shown dimmed; elsewhere only the answer is written.\n\n"
+     "Text that is pasted into a terminal is one message, however many lines it has. A line that ends in "
+     "a backslash goes on with the next one. A line \"\"\" begins a message of several lines, taken as "
+     "they are up to the next such line.\n\n"
+     "Arrows find what was typed before, also in other runs; Tab completes commands, and files after /save "
+     "and /load. Ctrl-C stops the answer, of which the conversation keeps what was said; at the prompt it "
+     "clears the line, and again it leaves, as Ctrl-D does.\n\n"
      "A line that starts with a slash is a command (two slashes stand for one in the text):\n\n"
-     "  /help          list these commands\n"
-     "  /paste         take the following lines as one message, up to a line /end\n"
-     "  /reset         forget the conversation\n"
-     "  /system TEXT   forget the conversation and start with this system message\n"
-     "  /think LEVEL   0 to 100, low, high or max\n"
-     "  /seed N        seed of the sampler\n"
-     "  /save FILE     write conversation and session; replaces only what /save wrote\n"
-     "  /load FILE     go on from there, by the same model\n"
-     "  /stats         tokens held, reused and computed, speed, and sessions on disk\n"
-     "  /quit          leave",
+     CLI_CHAT_COMMANDS(CHAT_COMMAND_LINE),
      cli_run_chat},
     {CLI_COMPLETE, "complete", "continue a text", "", 0, 0,
      "The model sees its begin-of-sentence token and the prompt, without any chat format, and "

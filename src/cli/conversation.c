@@ -41,6 +41,22 @@ void cli_conversation_drop_last(cli_conversation *conversation) {
     if (count > 0) (void)json_array_remove(conversation, count - 1);
 }
 
+cli_conversation *cli_conversation_copy(const cli_conversation *conversation) {
+    return json_copy((json_t *)(size_t)conversation); /* which counts references to its messages */
+}
+
+size_t cli_conversation_count(const cli_conversation *conversation) {
+    return json_array_size(conversation);
+}
+
+cli_chat_message cli_conversation_message(const cli_conversation *conversation, size_t i) {
+    const json_t *message = json_array_get(conversation, i);
+    const json_t *content = json_object_get(message, "content");
+    return (cli_chat_message){.role = json_string_value(json_object_get(message, "role")),
+                              .content = json_string_value(content),
+                              .size = json_string_length(content)};
+}
+
 plumb_status cli_conversation_encode(const cli_conversation *conversation, const plumb_text *text,
                                      const plumb_chat_options *options, plumb_tokens *tokens,
                                      plumb_error *err) {

@@ -16,6 +16,16 @@ PLUMB_MUST_CHECK plumb_status cli_conversation_add(cli_conversation *conversatio
                                                    plumb_error *err);
 void cli_conversation_drop_last(cli_conversation *conversation);
 
+/* One that changes apart from `conversation`; NULL: no memory. */
+cli_conversation *cli_conversation_copy(const cli_conversation *conversation);
+size_t cli_conversation_count(const cli_conversation *conversation);
+/* Message i, 0 <= i < count; its parts are the conversation's. */
+typedef struct cli_chat_message {
+    const char *role, *content; /* content: `size` bytes of UTF-8 */
+    size_t size;
+} cli_chat_message;
+cli_chat_message cli_conversation_message(const cli_conversation *conversation, size_t i);
+
 /* Appends the token ids of the whole conversation and the header of the next answer. */
 PLUMB_MUST_CHECK plumb_status cli_conversation_encode(const cli_conversation *conversation,
                                                       const plumb_text *text,

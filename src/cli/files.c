@@ -109,6 +109,23 @@ static bool takes_standard_output(const struct stat *file) {
            output.st_ino == file->st_ino;
 }
 
+void cli_make_parents(char *path, mode_t mode) {
+    for (char *at = path + 1; (at = strchr(at, '/')) != NULL; at++) {
+        *at = '\0';
+        (void)mkdir(path, mode);
+        *at = '/';
+    }
+}
+
+char *cli_expand_home(const char *path, const char *home) {
+    bool relative = home != NULL && path[0] == '~' && (path[1] == '/' || path[1] == '\0');
+    if (!relative) return strdup(path);
+    size_t size = strlen(home) + strlen(path);
+    char *expanded = malloc(size);
+    if (expanded != NULL) snprintf(expanded, size, "%s%s", home, path + 1);
+    return expanded;
+}
+
 /* The name to write under: a symbolic link stays and the file that it leads to is replaced. */
 static plumb_status resolve(const char *path, char **resolved, plumb_error *err) {
     struct stat info;
@@ -149,7 +166,21 @@ plumb_status cli_new_file_check_input(const char *path, const char *input, plumb
                        "a new file or one to replace");
 }
 
-plumb_status cli_new_file_open(const char *path, cli_new_file *file, plumb_error *err) {
+/* A new file of this mode, less the umask, from its first moment. */
+static FILE *create(const char *path, mode_t mode) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0) return NULL;
+    FILE *stream = fdopen(fd, "wb");
+    if (stream == NULL) {
+        int error = errno;
+        close(fd);
+        unlink(path);
+        errno = error;
+    }
+    return stream;
+}
+
+static plumb_status open_new(const char *path, mode_t mode, cli_new_file *file, plumb_error *err) {
     *file = (cli_new_file){0};
     plumb_status status = resolve(path, &file->path, err);
     if (status != PLUMB_OK) return status;
@@ -160,7 +191,7 @@ plumb_status cli_new_file_open(const char *path, cli_new_file *file, plumb_error
         return plumb__fail_memory(err, path, size);
     }
     snprintf(file->temporary, size, "%s.%ld.part", file->path, (long)getpid());
-    file->stream = fopen(file->temporary, "wbx");
+    file->stream = create(file->temporary, mode);
     if (file->stream != NULL) return PLUMB_OK;
     status = fail_errno(err, file->temporary, "a file that can be created");
     /* Not ours to remove. */
@@ -168,6 +199,14 @@ plumb_status cli_new_file_open(const char *path, cli_new_file *file, plumb_error
     file->temporary = NULL;
     cli_new_file_abandon(file);
     return status;
+}
+
+plumb_status cli_new_file_open(const char *path, cli_new_file *file, plumb_error *err) {
+    return open_new(path, 0666, file, err);
+}
+
+plumb_status cli_new_file_open_private(const char *path, cli_new_file *file, plumb_error *err) {
+    return open_new(path, 0600, file, err);
 }
 
 plumb_status cli_new_file_commit(cli_new_file *file, plumb_error *err) {

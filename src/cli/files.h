@@ -5,6 +5,7 @@
 #include "plumb.h"
 
 #include <stdio.h>
+#include <sys/types.h>
 
 enum { CLI_MOST_INPUT_BYTES = 1 << 28 };
 
@@ -27,6 +28,13 @@ PLUMB_MUST_CHECK plumb_status cli_parse_ids(const char *text, size_t size, const
                                             int64_t vocab_size, plumb_tokens *tokens,
                                             plumb_error *err);
 
+/* Makes the folders that lead to a file, as far as they are missing and can be made; what cannot be will
+ * show when the file is opened.  `path` is not empty and the same afterwards. */
+void cli_make_parents(char *path, mode_t mode);
+/* A copy of a path that people type, with `home`, if it is not NULL, in place of a leading ~.  Freed with
+ * free(); NULL: no memory. */
+char *cli_expand_home(const char *path, const char *home);
+
 /* A file being written under a temporary name beside its own. */
 typedef struct cli_new_file {
     FILE *stream;
@@ -44,6 +52,9 @@ PLUMB_MUST_CHECK plumb_status cli_new_file_check_input(const char *path, const c
 /* Checks what cli_new_file_check does.  A symbolic link is followed, so that it stays and its file is replaced. */
 PLUMB_MUST_CHECK plumb_status cli_new_file_open(const char *path, cli_new_file *file,
                                                 plumb_error *err);
+/* The same for what nobody else may read, whatever the old file's mode was. */
+PLUMB_MUST_CHECK plumb_status cli_new_file_open_private(const char *path, cli_new_file *file,
+                                                        plumb_error *err);
 /* Makes the file appear under its name; on failure nothing is left behind. */
 PLUMB_MUST_CHECK plumb_status cli_new_file_commit(cli_new_file *file, plumb_error *err);
 /* Removes what was written; does nothing after a commit. */

@@ -49,8 +49,10 @@ static void print_environment(unsigned commands) {
     cli_print(".TP\n.B HF_HOME\nwhere the Hugging Face cache is (default ~/.cache/huggingface)\n"
               ".TP\n.B XDG_CACHE_HOME\nwhere plumb/ keeps, for each streamed model, the experts that were used most "
               "(default ~/.cache)\n"
+              ".TP\n.B XDG_STATE_HOME\nwhere plumb/chat_history keeps what was typed in plumb chat (default "
+              "~/.local/state)\n"
               ".TP\n.B TMPDIR\nwhere plumb bench --vs keeps what its runs write (default /tmp)\n"
-              ".TP\n.B NO_COLOR\nif set, nothing is dimmed\n"
+              ".TP\n.B NO_COLOR\nif set, nothing is dimmed or coloured\n"
               ".TP\n.B PLUMB_CPU\nportable, avx2, avx512, avx512_bf16 or neon: the kernels to use; "
               "never changes a result\n");
 }

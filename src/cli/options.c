@@ -4,6 +4,8 @@
  * uses one would break when an option is added. */
 #include "cli/options.h"
 
+#include "cli/names.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -190,39 +192,6 @@ static cli_exit set_value(parse *p, const cli_option *row, const char *text) {
 
 /* ---- Names ---- */
 
-enum { NAME_LIMIT = 32 }; /* longer than any name in the tables */
-
-/* Edits (insert, delete, replace) between two names; NAME_LIMIT when one is too long. */
-static int edit_distance(const char *a, const char *b) {
-    int n = (int)strnlen(a, NAME_LIMIT), m = (int)strnlen(b, NAME_LIMIT);
-    if (n == NAME_LIMIT || m == NAME_LIMIT) return NAME_LIMIT;
-    int row[NAME_LIMIT + 1];
-    for (int j = 0; j <= m; j++) row[j] = j;
-    for (int i = 1; i <= n; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= m; j++) {
-            int best = diagonal + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1 < best) best = row[j] + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            diagonal = row[j];
-            row[j] = best;
-        }
-    }
-    return row[m];
-}
-
-/* How far `typed` is from `name`; a typed beginning of a name counts as near. */
-static int name_distance(const char *typed, const char *name) {
-    size_t size = strlen(typed);
-    if (size >= 2 && strncmp(typed, name, size) == 0) return 1;
-    return edit_distance(typed, name);
-}
-
-static bool is_near(const char *typed, int distance) {
-    return distance <= 1 + (int)strnlen(typed, NAME_LIMIT) / 3;
-}
-
 const cli_command *cli_command_find(const char *name) {
     for (int i = 0; i < cli_n_commands; i++)
         if (strcmp(cli_commands[i].name, name) == 0) return &cli_commands[i];
@@ -231,15 +200,15 @@ const cli_command *cli_command_find(const char *name) {
 
 const cli_command *cli_command_nearest(const char *name) {
     const cli_command *nearest = NULL;
-    int distance = NAME_LIMIT;
+    int distance = CLI_NAME_LIMIT;
     for (int i = 0; i < cli_n_commands; i++) {
-        int d = name_distance(name, cli_commands[i].name);
+        int d = cli_name_distance(name, cli_commands[i].name);
         if (d < distance) {
             distance = d;
             nearest = &cli_commands[i];
         }
     }
-    return is_near(name, distance) ? nearest : NULL;
+    return cli_name_is_near(name, distance) ? nearest : NULL;
 }
 
 static bool row_matches(const cli_option *row, const char *spelling) {
@@ -267,16 +236,16 @@ static cli_exit refuse_unknown(parse *p, const char *spelling) {
     if (find_row(0, spelling) >= 0)
         return refuse(p, "%s is not an option of this command", spelling);
     const char *nearest = NULL, *typed = spelling + strspn(spelling, "-");
-    int distance = NAME_LIMIT;
+    int distance = CLI_NAME_LIMIT;
     for (int i = 0; i < cli_n_options; i++) {
         if ((cli_option_rows[i].commands & command) == 0) continue;
-        int d = name_distance(typed, cli_option_rows[i].name);
+        int d = cli_name_distance(typed, cli_option_rows[i].name);
         if (d < distance) {
             distance = d;
             nearest = cli_option_rows[i].name;
         }
     }
-    if (nearest != NULL && is_near(typed, distance))
+    if (nearest != NULL && cli_name_is_near(typed, distance))
         return refuse(p, "unknown option %s; did you mean --%s?", spelling, nearest);
     return refuse(p, "unknown option %s", spelling);
 }
@@ -386,6 +355,7 @@ cli_exit cli_options_parse(const cli_command *command, int argc, char **argv, cl
                              .home = environment("HOME"),
                              .hf_home = environment("HF_HOME"),
                              .cache_home = environment("XDG_CACHE_HOME"),
+                             .state_home = environment("XDG_STATE_HOME"),
                              .tmpdir = environment("TMPDIR"),
                              .words = argv,
                              .n_words = argc};

@@ -60,7 +60,7 @@ typedef struct cli_options {
     cli_experts cache_experts;
     const char *trace_routes;
 
-    const char *prompt, *prompt_file, *system;
+    const char *prompt, *prompt_file, *system, *history;
     int64_t n_tokens; /* 0: until the model ends or the context is full */
     int64_t think_level;
     bool nothink;
@@ -81,7 +81,7 @@ typedef struct cli_options {
     const char *text_file;
     bool decode, added, count;
 
-    bool json, list_tensors;
+    bool json, list_tensors, no_history;
 
     int64_t memory, device_memory; /* bytes; 0: this machine's, none */
     double disk_rate, memory_rate, device_rate, link_rate; /* GB/s; 0: measured, or none */
@@ -113,7 +113,7 @@ typedef struct cli_options {
 
     /* The environment, read here and nowhere else. */
     bool no_color;
-    const char *home, *hf_home, *cache_home, *tmpdir; /* NULL when unset or empty */
+    const char *home, *hf_home, *cache_home, *state_home, *tmpdir; /* NULL when unset or empty */
 } cli_options;
 
 typedef enum cli_kind {

@@ -86,6 +86,12 @@ const cli_option cli_option_rows[] = {
     {.name = "session-dir-daily", .value = "NGB", .kind = CLI_BYTES,
      .field = FIELD(session_dir_daily), .preset = "50GB", .commands = CLI_CHAT | CLI_SERVE,
      .help = "most bytes written to DIR in a day, for the sake of the drive"},
+    {.name = "history", .value = "FILE", .kind = CLI_PATH, .field = FIELD(history),
+     .excludes = "no-history", .commands = CLI_CHAT,
+     .help = "keep what was typed on a terminal in FILE (default: plumb/chat_history in XDG_STATE_HOME or "
+             "~/.local/state)"},
+    {.name = "no-history", .kind = CLI_FLAG, .field = FIELD(no_history), .commands = CLI_CHAT,
+     .help = "neither read nor write what was typed in other runs"},
 
     /* serving */
     {.name = "host", .value = "ADDRESS", .kind = CLI_PATH, .field = FIELD(host), .preset = "127.0.0.1",

@@ -43,6 +43,12 @@ cli_digits cli_grouped(int64_t value) {
     return out;
 }
 
+cli_digits cli_count(int64_t value, const char *one, const char *many) {
+    cli_digits out;
+    snprintf(out.text, sizeof out.text, "%.31s %.31s", cli_grouped(value).text, value == 1 ? one : many);
+    return out;
+}
+
 bool cli_output_flush(void) {
     if (output_error != 0) return false;
     return keep_error(fflush(stdout) == 0);

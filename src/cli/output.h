@@ -16,9 +16,12 @@ int cli_output_finish(int status);
 
 /* A number with commas: 510,286,023,000. */
 typedef struct cli_digits {
-    char text[32];
+    char text[64];
 } cli_digits;
 cli_digits cli_grouped(int64_t value);
+
+/* "1 turn", "1,000 turns". */
+cli_digits cli_count(int64_t value, const char *one, const char *many);
 
 /* To standard error, with "plumb COMMAND: " ("plumb: " without options) before and a newline after.
  * Always one line that no terminal acts on, whatever the arguments hold. */

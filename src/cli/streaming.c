@@ -1,26 +1,17 @@
 #include "cli/streaming.h"
 
 #include "base/error.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "format/model_files.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 
 /* ---- The hot list's place ---------------------------------------------------------------------
  * $XDG_CACHE_HOME/plumb/HASH.hot, or ~/.cache/plumb: the hash is of the model's config and index, so
  * that a copy or another path to it finds the same list. */
-
-/* The folder of a file; where it cannot be made, the file will not be written. */
-static void make_folder(char *path) {
-    for (char *at = path + 1; (at = strchr(at, '/')) != NULL; at++) {
-        *at = '\0';
-        (void)mkdir(path, 0777);
-        *at = '/';
-    }
-}
 
 static void add_file(XXH3_state_t *hash, const char *model, const char *name) {
     char *text;
@@ -89,7 +80,7 @@ plumb_status cli_streaming_prepare(const cli_options *options, const char *model
 plumb_status cli_streaming_begin(cli_streaming *s, plumb_model *model, plumb_error *err) {
     plumb_model_info info;
     plumb_model_get_info(model, &info);
-    if (info.streaming && s->hot_list[0] != '\0') make_folder(s->hot_list);
+    if (info.streaming && s->hot_list[0] != '\0') cli_make_parents(s->hot_list, 0777);
     if (s->options->trace_routes == NULL) return PLUMB_OK;
     s->shape = (plumb_route_shape){info.layers, info.experts, info.experts_per_token};
     plumb_status status = cli_new_file_open(s->options->trace_routes, &s->routes, err);

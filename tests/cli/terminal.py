@@ -2,14 +2,18 @@
 """Talks with `plumb chat` on a pseudo-terminal: terminal.py PLUMB.
 Line editing, dimmed thinking, Ctrl-C and Ctrl-D are there only on a terminal.  Where the system
 gives no pseudo-terminal (a minimal chroot has no /dev/ptmx) all of it is skipped."""
+import fcntl
 import os
 import pty
 import select
 import signal
+import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
+from pathlib import Path
 
 PATIENCE = 120  # seconds; sanitizer builds are slow
 SKIPPED = 77  # exit status; CMakeLists.txt tells CTest
@@ -21,12 +25,13 @@ class Talk:
     def __init__(self, arguments, errors=None, **environment):
         """errors: a descriptor for standard error in place of the terminal."""
         self.seen = b""
+        self.prompt = "> " if "NO_COLOR" in environment else ">\x1b[0m "
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             if errors is not None:
                 os.dup2(errors, 2)
             os.environ.pop("NO_COLOR", None)
-            os.environ.update(TERM="xterm", LC_ALL="C.UTF-8", **environment)
+            os.environ.update({"TERM": "xterm", "LC_ALL": "C.UTF-8", **environment})
             os.execv(arguments[0], arguments)
 
     def read(self):
@@ -52,7 +57,7 @@ class Talk:
 
     def wait_for_prompt(self):
         """The editor takes the terminal over just after it has shown the prompt."""
-        self.wait_for("> ")
+        self.wait_for(self.prompt)
         end = time.time() + PATIENCE
         while termios.tcgetattr(self.terminal)[3] & termios.ICANON:
             check(time.time() < end, "the editor did not take the terminal over")
@@ -77,6 +82,23 @@ class Talk:
 def check(condition, what):
     if not condition:
         raise AssertionError(what)
+
+
+def history_file():
+    return Path(os.environ["HOME"], ".local/state/plumb/chat_history")
+
+
+def say(talk, *lines):
+    """Each line at a prompt of its own."""
+    for line in lines:
+        talk.wait_for_prompt()
+        talk.type(line + "\n")
+    talk.wait_for_prompt()
+
+
+def leave(talk):
+    talk.type("\x04")
+    check(talk.status() == 0, "Ctrl-D ends with status 0")
 
 
 def test_answer_and_end(plumb):
@@ -104,6 +126,23 @@ def test_no_color(plumb):
     shown = talk.wait_for("38 + 47 = 85.")
     check("\x1b" not in shown and shown.startswith("(thinking) "), f"plain: {shown!r}")
     check(talk.status() == 0, "status 0")
+    talk = Talk([plumb, "chat", "-q", "--nothink", "-n", "1"], NO_COLOR="1")
+    talk.wait_for_prompt()
+    talk.type("hello\n/show\n")
+    shown = talk.wait_for("assistant:\r\n")
+    check("\x1b[0m" not in shown and "\x1b[1" not in shown, f"plain: {shown!r}")
+    talk.wait_for_prompt()
+    leave(talk)
+
+
+def test_dumb_terminal(plumb):
+    """One that obeys nothing is told nothing."""
+    talk = Talk([plumb, "chat", "-q", "--nothink", "-n", "1"], TERM="dumb", NO_COLOR="1")
+    talk.wait_for_prompt()
+    talk.type("hello\n")
+    shown = talk.wait_for("> ")
+    check("\x1b" not in shown, f"plain: {shown!r}")
+    leave(talk)
 
 
 def test_interrupt_stops_one_answer(plumb):
@@ -112,16 +151,135 @@ def test_interrupt_stops_one_answer(plumb):
     talk.type("Tell me a story about a cat named Emma.\n")
     talk.wait_for("Once upon")
     talk.type("\x03")
+    talk.wait_for("[stopped]")
     talk.wait_for("tokens/s")
     talk.wait_for_prompt()
     talk.type("/stats\n")
-    talk.wait_for("1 turns")
+    talk.wait_for("1 turn")
     talk.wait_for_prompt()
     talk.type("half a line\x03")
     talk.wait_for("Ctrl-C again")
     talk.wait_for_prompt()
     talk.type("\x03")
     check(talk.status() == 0, "two Ctrl-C at the prompt end with status 0")
+
+
+def test_interrupt_clears_the_line(plumb):
+    """As often as there is something to clear; only an empty line is left."""
+    talk = Talk([plumb, "chat", "-q"])
+    for line in ("/quit", "/quit", '"""\nof a block', "half\\\nanother half"):
+        talk.wait_for_prompt()
+        for part in line.split("\n")[:-1]:
+            talk.type(part + "\n")
+            talk.wait_for(".\x1b[0m ")
+        talk.type(line.split("\n")[-1])
+        talk.wait_for(line[-4:])
+        talk.type("\x03")
+        talk.wait_for("Ctrl-C again")
+    talk.wait_for_prompt()
+    talk.type("/stats\n")
+    talk.wait_for("0 turns")
+    talk.wait_for_prompt()
+    leave(talk)
+
+
+def test_history_is_kept(plumb):
+    chat = [plumb, "chat", "-q", "--nothink", "-n", "1", "--temp", "0"]
+    file = history_file()
+    talk = Talk(chat)
+    say(talk, "What is the capital of Norway?", "/seed 5", "/seed 5")
+    talk.type("one\\\n")
+    talk.wait_for(".\x1b[0m ")
+    talk.type("\n")
+    talk.wait_for_prompt()
+    leave(talk)
+    kept = "plumb-chat-history 1\nWhat is the capital of Norway?\n/seed 5\n"
+    check(file.read_text() == kept + "one\\n\n", f"{file.read_text()!r}")
+    check(file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700, "others may read")
+    check(os.listdir(file.parent) == [file.name], f"left over: {os.listdir(file.parent)}")
+
+
+def test_history_comes_back(plumb):
+    chat = [plumb, "chat", "-q", "--nothink", "-n", "1", "--temp", "0"]
+    file = history_file()
+    file.parent.mkdir(parents=True)
+    kept = 'plumb-chat-history 1\n"""\\nfirst\\n/second \\\\\\n"""\n/seed 5\n'
+    file.write_text(kept)
+    talk = Talk([*chat, "--no-history"])
+    say(talk, "/seed 7")
+    leave(talk)
+    check(file.read_text() == kept, "--no-history keeps nothing")
+    talk = Talk(chat)
+    talk.wait_for_prompt()
+    talk.type("\x1b[A\x1b[A\n")  # two lines back
+    talk.wait_for_prompt()
+    talk.type("/show\n")
+    talk.wait_for("user:\x1b[0m\r\nfirst\r\n/second \\\r\n\r\n")
+    talk.wait_for_prompt()
+    leave(talk)
+    other = Path(os.environ["HOME"], "other")
+    for option, folder in (["--history", f"{other}/history"], other), ([], other / "state"):
+        folder.mkdir()
+        talk = Talk([*chat, *option], XDG_STATE_HOME=str(other / "state"))
+        say(talk, "/seed 9")
+        leave(talk)
+    for found in (other / "history", other / "state/plumb/chat_history"):
+        check(found.read_text() == "plumb-chat-history 1\n/seed 9\n", f"{found.read_text()!r}")
+
+
+def test_pasted_text_is_one_message(plumb):
+    talk = Talk([plumb, "chat", "-q", "--nothink", "-n", "1", "--temp", "0"])
+    talk.wait_for_prompt()
+    talk.type("Read: \x1b[200~/one\n\ttwo\\\r\x1b[31m\x1b[201~three\n")
+    talk.wait_for_prompt()
+    talk.type("/show\n")
+    talk.wait_for("/show\r\n")
+    shown = talk.wait_for("assistant:")
+    check("Read: /one\r\n\ttwo\\\r\n[31mthree\r\n" in shown, f"{shown!r}")
+    talk.wait_for_prompt()
+    talk.type("\x1b[A\x1b[A\n")  # it comes back as a whole
+    talk.wait_for_prompt()
+    talk.type("/stats\n")
+    talk.wait_for("2 turns")
+    talk.wait_for_prompt()
+    leave(talk)
+
+
+def test_completion(plumb):
+    home = Path(os.environ["HOME"])
+    (home / "folder").mkdir()
+    for name in ("emma-1", "emma-2", ".hidden"):
+        (home / "folder" / name).touch()
+    talk = Talk([plumb, "chat", "-q"])
+    talk.wait_for_prompt()
+    talk.type("/st\t\n")
+    talk.wait_for("0 turns")
+    talk.wait_for_prompt()
+    talk.type("/s\t")
+    talk.wait_for("save\r\nseed\r\nshow\r\nstats\r\nsystem\r\n")
+    talk.type("a\t~/fo\te\t")
+    talk.wait_for("mma-")  # what both have in common
+    talk.type("\t")
+    talk.wait_for("emma-1\r\nemma-2\r\n")
+    talk.type("3\n")
+    talk.wait_for(f"saved {home}/folder/emma-3: 0 turns")
+    talk.wait_for_prompt()
+    talk.type("/load ~/folder/\t3\t\n")
+    talk.wait_for(f"loaded {home}/folder/emma-3: 0 turns")
+    talk.wait_for_prompt()
+    leave(talk)
+
+
+def test_window_of_another_size(plumb):
+    """The line is drawn for the size that the window has, without a signal to tell of it."""
+    talk = Talk([plumb, "chat", "-q"])
+    talk.wait_for_prompt()
+    fcntl.ioctl(talk.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
+    talk.type("x" * 40)
+    talk.wait_for("x" * 28 + " \b" + "x" * 12)  # a blank makes the terminal go to the next line
+    talk.type("\x03")
+    talk.wait_for_prompt()
+    leave(talk)
 
 
 def full_pipe():
@@ -217,11 +375,14 @@ def main():
     if missing:
         print(f"skipped: no pseudo-terminal here ({missing})\n0 passed, 0 failed")
         return SKIPPED
-    tests = [f for name, f in globals().items() if name.startswith("test_")]
+    os.environ.pop("XDG_STATE_HOME", None)
+    tests = [f for name, f in globals().items() if name.startswith("test_") and name in (sys.argv[2:] or name)]
     failed = 0
     for test in tests:
         try:
-            test(sys.argv[1])
+            with tempfile.TemporaryDirectory() as home:  # with the history of this test alone
+                os.environ["HOME"] = home
+                test(sys.argv[1])
             print("ok  ", test.__name__)
         except AssertionError as fault:
             failed += 1
