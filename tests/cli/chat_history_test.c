@@ -6,6 +6,10 @@
 #include "cli/chat_history.h"
 #include "t.h"
 
+/* The table of commands that options.c looks into. */
+const cli_command cli_commands[] = {{.name = "chat"}};
+const int cli_n_commands = 1;
+
 typedef struct taken {
     int count;
     size_t bytes;
