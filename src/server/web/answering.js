@@ -5,12 +5,13 @@ import { requestMessages } from './conversation.js';
 
 const NUMBERS = ['temperature', 'top_p', 'min_p', 'seed', 'max_tokens'];
 
-/* The body of a request, from settings where an empty string leaves a choice to the server. */
+/* The body of a request, from settings where an empty string or null leaves a choice to the server. */
 export function requestBody(conversation, parent, model, settings) {
   const body = { model, messages: requestMessages(conversation, parent) };
   for (const name of NUMBERS) {
     if (settings[name] !== '' && Number.isFinite(Number(settings[name]))) body[name] = Number(settings[name]);
   }
+  if (settings.thinking === null) return body;
   body.chat_template_kwargs = { thinking: settings.thinking > 0 };
   if (settings.thinking > 0) body.reasoning_effort = settings.thinking;
   return body;

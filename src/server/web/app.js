@@ -24,13 +24,14 @@ class App {
   constructor(store) {
     this.store = store;
     this.settings = loadSettings({
-      temperature: '', top_p: '', min_p: '', seed: '', max_tokens: '', thinking: 75, system: '',
+      temperature: '', top_p: '', min_p: '', seed: '', max_tokens: '', thinking: null, system: '',
     });
     this.conversations = new Map();
     this.current = null;
     this.running = new Map(); // conversation -> Answering
     this.model = '';
-    this.context = 0;
+    this.context = 0; // tokens; 0: not known
+    this.thinking = 75; // the server's own level
     this.keys = new KeyDialog();
     this.dialog = new SettingsDialog(this.settings, this.keys, (conversation) => this.save(conversation));
     this.list = new ListView({
@@ -72,9 +73,12 @@ class App {
       byId('model').classList.add('bad');
       return;
     }
-    // A server without figures of its context is fine.
+    // A server that tells nothing of itself is fine.
     const props = await this.asking('props').catch(() => null);
-    this.context = Number(props?.context ?? props?.default_generation_settings?.n_ctx) || 0;
+    this.context = Number(props?.context) || 0;
+    if (Number.isFinite(props?.effort)) this.thinking = props.thinking ? props.effort : 0;
+    this.dialog.showDefaults(props?.sampling ?? {});
+    this.showThinking();
     this.showContext();
   }
 
@@ -364,7 +368,7 @@ class App {
   }
 
   showThinking() {
-    const level = this.settings.thinking;
+    const level = this.settings.thinking ?? this.thinking;
     byId('thinking-level').value = level;
     byId('thinking-level').setAttribute('aria-valuetext', level > 0 ? String(level) : 'off');
     byId('thinking-label').textContent = level > 0 ? `Thinking ${level}` : 'No thinking';

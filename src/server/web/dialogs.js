@@ -99,6 +99,14 @@ export class SettingsDialog {
     this.#dialog.showModal();
   }
 
+  /* What the server takes where a field is empty. */
+  showDefaults(values) {
+    for (const name of NUMBERS) {
+      const value = values[name];
+      this.#form.elements[name].placeholder = Number.isFinite(value) ? String(Number(value.toPrecision(6))) : '';
+    }
+  }
+
   #keepSystem(text) {
     this.settings.system = text;
     saveSettings(this.settings);

@@ -14,10 +14,10 @@ export async function launch() {
   });
 }
 
-/* Calls `run(page, watch)` with a fresh profile.  `options`: scheme, width, height, touch, settings (of the page),
+/* Calls `run(page, watch)` with a fresh profile.  `options`: scheme, width, height, touch, settings and key (of the page),
  * errors (a pattern of console errors that belong to the test), waitFor (what is there when the page is). */
 export async function withPage(browser, base, options, run) {
-  const { scheme = 'light', width = 1200, height = 800, touch = false, settings = null, errors = null,
+  const { scheme = 'light', width = 1200, height = 800, touch = false, settings = null, key = null, errors = null,
     waitFor = '#model:not(:empty)' } = options;
   const context = await browser.newContext({
     colorScheme: scheme, viewport: { width, height }, hasTouch: touch, isMobile: touch, reducedMotion: 'reduce',
@@ -45,11 +45,13 @@ export async function withPage(browser, base, options, run) {
     });
   };
   await context.addInitScript((kept) => {
+    for (const [name, value] of Object.entries(kept)) {
+      if (value !== null && localStorage.getItem(name) === null) localStorage.setItem(name, value);
+    }
     document.addEventListener('securitypolicyviolation', (event) => {
       console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
     });
-    if (kept && localStorage.getItem('plumb-settings') === null) localStorage.setItem('plumb-settings', kept);
-  }, settings && JSON.stringify(settings));
+  }, { 'plumb-settings': settings && JSON.stringify(settings), 'plumb-api-key': key });
   try {
     const page = await context.newPage();
     watch(page);

@@ -161,6 +161,7 @@ export function defineMockTests(browser, base, mock) {
     await button(page, 'Settings').click();
     await page.getByLabel('System prompt of this conversation').fill('Be brief.');
     await page.getByLabel('Begin new conversations with it').check();
+    assert.equal(await page.getByLabel('Top p').getAttribute('placeholder'), '0.95');
     await page.getByLabel('Temperature').fill('0.5');
     await page.getByLabel('Top p').fill('7'); // out of range: not taken
     await page.getByLabel('Seed').fill('42');

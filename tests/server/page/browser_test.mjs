@@ -1,23 +1,24 @@
-/* The page in a browser:  browser_test.mjs [--base URL] [NAME...]
+/* The page in a browser:  browser_test.mjs [--base URL [--key KEY]] [NAME...]
  *
- * Without an address it is served by mock_server.mjs, whose answers are known; with that of a `plumb serve` the
- * tests run whose answers may be any. */
+ * Without an address it is served by mock_server.mjs, whose answers are known; with that of a `plumb serve`, which
+ * asks for KEY, the tests run whose answers may be any. */
 import assert from 'node:assert/strict';
+import { parseArgs } from 'node:util';
 import { answers, ask, askAndWait, launch, overflowing, settled, transcript, until, untilText, withPage } from './browser.mjs';
 import { runTests, test } from './check.mjs';
 import { defineMockTests } from './browser_mock_tests.mjs';
 import { MockServer } from './mock_server.mjs';
 
-const names = process.argv.slice(2);
-const at = names.indexOf('--base');
-const [, given] = at < 0 ? [] : names.splice(at, 2);
+const { values: { base: given, key = null }, positionals: names } = parseArgs({
+  options: { base: { type: 'string' }, key: { type: 'string' } }, allowPositionals: true,
+});
 const mock = given ? null : new MockServer();
 const base = given ? new URL('/', given).href : await mock.start();
 const browser = await launch();
 // Answers of a real model are kept short.
 const settings = given ? { max_tokens: '16', thinking: 0 } : null;
 
-const onPage = (name, options, run) => test(name, () => withPage(browser, base, { settings, ...options }, run));
+const onPage = (name, options, run) => test(name, () => withPage(browser, base, { settings, key, ...options }, run));
 const button = (scope, name) => scope.getByRole('button', { name, exact: true });
 
 onPage('send_and_reload', {}, async (page) => {
@@ -241,6 +242,19 @@ onPage('keyboard', {}, async (page) => {
   await page.locator('#welcome').waitFor();
   assert.equal((await focused()).label, 'Message');
 });
+
+if (key) {
+  onPage('key_of_a_server', { key: null, errors: /401/, waitFor: '#key-dialog[open]' }, async (page) => {
+    await page.getByLabel('Key', { exact: true }).fill('wrong');
+    await page.keyboard.press('Enter');
+    await untilText(page.locator('#key-text'), 'does not take this key');
+    await page.getByLabel('Key', { exact: true }).fill(key);
+    await page.keyboard.press('Enter');
+    await page.locator('#model:not(.bad):not(:empty)').waitFor();
+    await askAndWait(page, 'One?');
+    assert.equal((await transcript(page))[1][1], 'done');
+  });
+}
 
 if (mock) defineMockTests(browser, base, mock);
 await runTests(names);

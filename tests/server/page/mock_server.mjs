@@ -74,7 +74,7 @@ export class MockServer {
     } else if (path === '/v1/models') {
       json(200, { object: 'list', data: [{ id: this.model, object: 'model' }] });
     } else if (path === '/props') {
-      json(200, { context: 65536 });
+      json(200, { context: 65536, thinking: true, effort: 75, sampling: { temperature: 1, top_p: 0.949999988079071 } });
     } else if (path === '/v1/chat/completions' && request.method === 'POST') {
       let body = '';
       request.setEncoding('utf8');

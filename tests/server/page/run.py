@@ -1,43 +1,39 @@
 #!/usr/bin/env python3
-"""Runs the page's tests in Node.js:  run.py [--packages FOLDER] units | browser [ARGUMENT...]
+"""Runs the page's tests in Node.js:  run.py [--packages FOLDER] [--plumb PLUMB] PART [NAME...]
 
-`browser` installs playwright-core into FOLDER, from package-lock.json, which pins its contents, and drives the
-Chromium that CHROMIUM names or the system has.  What lacks Node.js 20, npm, a network or Chromium is skipped
-(exit status 77), but with PLUMB_CI=1 in the environment it fails."""
+  * `units`: what needs no browser;
+  * `browser`: the whole page over a server whose answers are known;
+  * `served`: over `PLUMB serve` with a key.
+
+A browser is the Chromium that CHROMIUM names or the system has, driven by playwright-core, which is installed
+into FOLDER.  What lacks Node.js 20, npm, a network or Chromium is skipped (exit status 77), but with PLUMB_CI=1
+in the environment it fails."""
 
 import argparse
-import filecmp
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SKIPPED = 77
+sys.path[:0] = [os.path.dirname(HERE), os.path.dirname(os.path.dirname(HERE))]
+
+from npm_packages import install, skip  # noqa: E402
+from serving import serving  # noqa: E402
+
 LEAST_NODE = (20, 19)  # takes .js files that are modules for modules
 CHROMIUM = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"]
+KEY = "the key of the tests"
 
 
-def skip(why):
-    if os.environ.get("PLUMB_CI") == "1":
-        print(f"FAIL {why}, and nothing may be skipped here\n0 passed, 1 failed")
-        sys.exit(1)
-    print(f"skipped: {why}")
-    sys.exit(SKIPPED)
-
-
-def call(*command, **options):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
-                          check=False, **options)
-
-
-def find_node():
+def check_node():
     node = shutil.which("node")
-    version = re.match(r"v(\d+)\.(\d+)", call(node, "--version").stdout) if node else None
+    told = subprocess.run([node, "--version"], stdout=subprocess.PIPE, text=True, check=False).stdout if node else ""
+    version = re.match(r"v(\d+)\.(\d+)", told)
     if not version or tuple(int(part) for part in version.groups()) < LEAST_NODE:
         skip(f"no Node.js {LEAST_NODE[0]}.{LEAST_NODE[1]} or later here")
-    return node
 
 
 def find_chromium():
@@ -48,42 +44,34 @@ def find_chromium():
     return found[0]
 
 
-def install(folder):
-    """Puts the packages below `folder`/node_modules, unless they are there; that is returned."""
-    modules = os.path.join(folder, "node_modules")
-    lock = os.path.join(HERE, "package-lock.json")
-    done = os.path.join(folder, "installed.json")  # the lock file that was installed last
-    if os.path.exists(done) and filecmp.cmp(lock, done, shallow=False):
-        return modules
-    if not shutil.which("npm"):
-        skip("no npm here")
-    os.makedirs(folder, exist_ok=True)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(os.path.join(HERE, name), folder)
-    npm = call("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline",
-               "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000", "--loglevel=error", cwd=folder)
-    if npm.returncode != 0 and "EINTEGRITY" in npm.stderr:
-        print(f"FAIL other packages than package-lock.json names:\n{npm.stderr}\n0 passed, 1 failed")
-        sys.exit(1)
-    if npm.returncode != 0:
-        skip(f"npm installs nothing: {(npm.stderr.strip().splitlines() or ['no reason'])[0]}")
-    shutil.copy(lock, done)
-    return modules
+def run(script, *arguments):
+    return subprocess.run(["node", os.path.join(HERE, script), *arguments], check=False).returncode
+
+
+def run_served(plumb, names):
+    with tempfile.TemporaryDirectory() as folder:
+        keys = os.path.join(folder, "keys")
+        with open(keys, "w", encoding="utf-8") as file:
+            file.write(f"{KEY}\n")
+        with serving(plumb, "--api-key", keys) as server:
+            return run("browser_test.mjs", "--base", f"http://127.0.0.1:{server.port}/", "--key", KEY, *names)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--packages", default=os.path.join(HERE, "packages"))
-    parser.add_argument("part", choices=["units", "browser"])
-    parser.add_argument("arguments", nargs="*", help="of the part's script")
+    parser.add_argument("--plumb", default="plumb")
+    parser.add_argument("part", choices=["units", "browser", "served"])
+    parser.add_argument("names", nargs="*", help="of tests; all if none is named")
     arguments = parser.parse_args()
-    node = find_node()
-    environment = dict(os.environ)
+    check_node()
+    if arguments.part == "units":
+        return run("units_test.mjs", *arguments.names)
+    os.environ["CHROMIUM"] = find_chromium()
+    os.environ["PLAYWRIGHT"] = os.path.join(install(HERE, arguments.packages), "playwright-core")
     if arguments.part == "browser":
-        environment["CHROMIUM"] = find_chromium()
-        environment["PLAYWRIGHT"] = os.path.join(install(arguments.packages), "playwright-core")
-    script = os.path.join(HERE, f"{arguments.part}_test.mjs")
-    return subprocess.run([node, script, *arguments.arguments], env=environment, check=False).returncode
+        return run("browser_test.mjs", *arguments.names)
+    return run_served(arguments.plumb, arguments.names)
 
 
 if __name__ == "__main__":

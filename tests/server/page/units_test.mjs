@@ -340,6 +340,8 @@ test('request_bodies', () => {
   assert.equal(body.messages.length, 4);
   delete body.messages;
   assert.deepEqual(body, { model: 'm', temperature: 0, min_p: 0.05, seed: 7, chat_template_kwargs: { thinking: false } });
+  const asItIs = requestBody(conversation, second.id, 'm', { ...settings, thinking: null });
+  assert.deepEqual([asItIs.chat_template_kwargs, asItIs.reasoning_effort], [undefined, undefined]);
   const thinking = requestBody(conversation, second.id, 'm', { ...settings, thinking: 40 });
   assert.deepEqual([thinking.chat_template_kwargs, thinking.reasoning_effort], [{ thinking: true }, 40]);
 });
