@@ -70,7 +70,7 @@ class Copy:
             cache = f.read()
         found = {"simde": "PLUMB_SIMDE:PATH", "clang++": "PLUMB_CLANGXX:FILEPATH",
                  "gnustep-config": "PLUMB_GNUSTEP_CONFIG:FILEPATH"}
-        return cpu_flags() | ({"npm"} if shutil.which("npm") else set()) | {
+        return cpu_flags() | {program for program in ("npm", "chromium") if shutil.which(program)} | {
             need for need, entry in found.items()
             if re.search(f"^{entry}=(?!.*NOTFOUND)", cache, re.MULTILINE)}
 

@@ -21,6 +21,7 @@ METAL_KERNELS = "src/backend/metal/kernels/"
 EMULATOR = "tests/metal/emulator/"
 FAKE_METAL = "tests/metal/fake/"
 METAL_HOST = "src/backend/metal/metal_"
+PAGE = "src/server/web/"
 METAL_CHECK = "scripts/metal-check"
 SELF_TEST = "src/backend/self_test"
 RESPONSES = "src/server/responses"
@@ -34,7 +35,7 @@ class Mutation(NamedTuple):
     edits: list
     tests: list
     why: str
-    needs: str = ""  # a flag of /proc/cpuinfo, simde, clang++, gnustep-config or npm
+    needs: str = ""  # a flag of /proc/cpuinfo, simde, clang++, gnustep-config, npm or chromium
 
 
 def one(name, file, old, new, tests, why, needs=""):
@@ -2531,4 +2532,32 @@ MUTATIONS = [
         "answer_memory_test", "a wrong argument is worse than an error"),
     one("held_marks_count_as_one", "src/text/chat_machine.c", "held += sizeof PLUMB__CONTROL_DSML - 2;", "held += 0;",
         "test_chat_parser answer_sampling_test", "control tokens count as what they spell"),
+    one("page_cut_short", "cmake/web_page.cmake", "${name} bytes HEX)", "${name} bytes HEX LIMIT 4096)", "page_test",
+        "the program has the folder's files"),
+    one("any_tag_matches", "src/server/page.c", "!strncmp(at, file->etag, length)", "!strncmp(at, file->etag, 1)",
+        "page_test", "an old file is sent anew"),
+    one("links_to_scripts", PAGE + "markdown_inline.js", "['http:', 'https:', 'mailto:'].includes(url.protocol)",
+        "url.protocol", "page_units page_browser", "a model's link runs nothing", needs="npm"),
+    one("relative_links", PAGE + "markdown_inline.js", "new URL(address);", "new URL(address, 'http://here/');",
+        "page_units", "nor leads into the server", needs="npm"),
+    one("one_block_parsed_again", PAGE + "markdown.js", "before.blocks.slice(0, -2)", "before.blocks.slice(0, -1)",
+        "page_units", "a line that grows may join the last two blocks", needs="npm"),
+    one("quotes_of_any_depth", PAGE + "markdown.js", "    if (this.depth < DEPTH) {\n      if (QUOTE.test(line)) return this.quote();",
+        "    if (this.depth < 1e9) {\n      if (QUOTE.test(line)) return this.quote();", "page_units",
+        "nesting would exhaust the stack", needs="npm"),
+    one("carriage_return_at_a_cut", PAGE + "sse.js", "\\r(?=[^])", "\\r", "page_units",
+        "half of CRLF is no empty line", needs="npm"),
+    one("files_are_trusted", PAGE + "conversation.js", "const child = isId(id) && conversation.messages[id];",
+        "const child = conversation.messages[id];", "page_units", "an imported file names what the page has not", needs="npm"),
+    one("thinking_always_on", PAGE + "answering.js", "{ thinking: settings.thinking > 0 }", "{ thinking: true }",
+        "page_units", "level 0 is no thinking", needs="npm"),
+    one("html_from_text", PAGE + "markdown_dom.js", "default: return document.createTextNode(node.text);",
+        "default: return document.createRange().createContextualFragment(node.text);", "page_browser",
+        "model output is never HTML, and the policy would not let it be", needs="chromium"),
+    one("stop_goes_on", PAGE + "answering.js", "    this.#abort.abort();\n", "", "page_browser",
+        "Esc ends the request", needs="chromium"),
+    one("half_of_an_answer_lost", PAGE + "api.js", "    yield* now;\n    if (failed) throw failed;",
+        "    if (failed) throw failed;\n    yield* now;", "page_browser", "what came before a fault is kept", needs="chromium"),
+    one("key_kept_without_leave", PAGE + "store.js", "put(local, KEY, key && lasting ? key : null)", "put(local, KEY, key || null)",
+        "page_browser", "a key stays only where the reader wants it", needs="chromium"),
 ]

@@ -217,7 +217,7 @@ test('hostile_sizes', () => {
 
 /* ---- Server-sent events ---- */
 
-const STREAM = ': one\r\n: two\n\ndata: a\ndata:b\ndata:  c\r\r\nevent: x\nid: 1\nretry: 5\ndata\n\nnothing: x\n\ndata: {"é":"🙂"}\n\ndata: lost';
+const STREAM = ': one\r\n: two\n\ndata: a\r\ndata:b\ndata:  c\r\r\nevent: x\nid: 1\nretry: 5\ndata\n\nnothing: x\n\ndata: {"é":"🙂"}\n\ndata: lost';
 const EVENTS = [['comment', ' one'], ['comment', ' two'], ['event', 'a\nb\n c'], ['event', ''], ['event', '{"é":"🙂"}']];
 
 function parsed(pieces) {
