@@ -189,6 +189,7 @@ class App {
   send(text, parent) {
     const conversation = this.current;
     if (this.running.has(conversation) || text.trim() === '') return;
+    this.closeToast();
     this.conversations.set(conversation.id, conversation);
     const message = tree.addMessage(conversation, parent, 'user', text);
     if (location.hash.slice(1) !== conversation.id) history.replaceState(null, '', `#${conversation.id}`);
@@ -295,6 +296,7 @@ class App {
     byId('stop').addEventListener('click', () => this.stop());
     byId('new-chat').addEventListener('click', () => this.openNew());
     byId('open-settings').addEventListener('click', () => this.dialog.open(this.current));
+    byId('toast-close').addEventListener('click', () => this.closeToast());
     byId('switch-theme').addEventListener('click', globalThis.plumbSwitchTheme);
     byId('export').addEventListener('click', () => {
       this.exportFile([...this.conversations.values()], 'plumb conversations');
@@ -386,17 +388,20 @@ class App {
     byId('announce').textContent = text;
   }
 
+  /* What was done stays to be read, and to be undone, until something else is. */
   toast(text, label = '', action = null) {
-    clearTimeout(this.toastTimer);
     byId('toast-text').textContent = text;
     byId('toast-action').textContent = label;
     byId('toast-action').hidden = !action;
     byId('toast-action').onclick = () => {
-      byId('toast').hidden = true;
+      this.closeToast();
       action();
     };
     byId('toast').hidden = false;
-    this.toastTimer = setTimeout(() => { byId('toast').hidden = true; }, 10000);
+  }
+
+  closeToast() {
+    byId('toast').hidden = true;
   }
 }
 

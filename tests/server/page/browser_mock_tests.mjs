@@ -30,6 +30,9 @@ const foreign = (locator) => locator.evaluate((root, [elements, attributes]) => 
 
 const button = (scope, name) => scope.getByRole('button', { name, exact: true });
 
+/* The key as it is kept for good, and for the window. */
+const keptKeys = (page) => page.evaluate(() => [localStorage, sessionStorage].map((storage) => storage.getItem('plumb-api-key')));
+
 export function defineMockTests(browser, base, mock) {
   const onPage = (name, options, run) => test(name, async () => {
     const before = mock.requests.length;
@@ -202,8 +205,7 @@ export function defineMockTests(browser, base, mock) {
         await askAndWait(page, 'One?');
         assert.equal((await transcript(page))[1][2], 'You said: One?');
         // Kept for this window only; a reload has it still.
-        assert.deepEqual(await page.evaluate(() => [localStorage.getItem('plumb-api-key'), sessionStorage.getItem('plumb-api-key')]),
-          [null, 'secret']);
+        assert.deepEqual(await keptKeys(page), [null, 'secret']);
         await page.reload();
         await untilText(page.locator('#model'), mock.model);
         // The key changes: the request that is refused goes on with the new one.
@@ -215,8 +217,7 @@ export function defineMockTests(browser, base, mock) {
         await button(page, 'Continue').click();
         await settled(page);
         assert.equal((await transcript(page))[3][2], 'You said: Two?');
-        assert.deepEqual(await page.evaluate(() => [localStorage.getItem('plumb-api-key'), sessionStorage.getItem('plumb-api-key')]),
-          ['other', null]);
+        assert.deepEqual(await keptKeys(page), ['other', null]);
         // Without one the request has failed, and can be made again.
         mock.key = 'third';
         await ask(page, 'Three?');
@@ -227,7 +228,7 @@ export function defineMockTests(browser, base, mock) {
         await button(page, 'Settings').click();
         await button(page, 'Forget').click();
         await untilText(page.locator('#key-state'), 'No key is kept.');
-        assert.equal(await page.evaluate(() => localStorage.getItem('plumb-api-key')), null);
+        assert.deepEqual(await keptKeys(page), [null, null]);
       });
     } finally {
       mock.key = null;
@@ -303,8 +304,9 @@ export function defineMockTests(browser, base, mock) {
     assert.deepEqual(await Promise.all(['h3', 'h4', 'h5', 'ol', 'table', 'th', 'td', 'blockquote blockquote', 'hr', 'pre code', 'li.task input',
       'strong', 'em', 's', '.math', 'a'].map(count)), [1, 1, 1, 1, 1, 3, 6, 1, 1, 1, 2, 1, 1, 1, 2, 2]);
     await button(answer, 'Copy code').click();
-    await page.locator('use[href="#icon-check"]').waitFor({ state: 'attached' });
-    const copied = await page.evaluate(() => navigator.clipboard.readText());
-    assert.ok(copied.startsWith('def deviation(x, y, length):\n    """'), copied);
+    await until('the code in the clipboard', async () => {
+      const copied = await page.evaluate(() => navigator.clipboard.readText());
+      return copied.startsWith('def deviation(x, y, length):\n    """');
+    });
   });
 }
