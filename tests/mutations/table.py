@@ -1376,7 +1376,7 @@ MUTATIONS = [
         "return editor->typed > 0 ? CLI_LINE_CLEARED : CLI_LINE_INTERRUPTED;", "return CLI_LINE_INTERRUPTED;",
         "cli_terminal", "Ctrl-C clears a line as often as there is one"),
     one("paste_of_one_line", "src/cli/line_editor.c",
-        'el_set(edit, EL_BIND, "\\e[200~", "plumb-paste", NULL);', "", "cli_terminal", "pasted text is one message"),
+        'el_set(edit, EL_BIND, "\\\\e[200~", "plumb-paste", NULL);', "", "cli_terminal", "pasted text is one message"),
     one("pasted_escapes", "src/cli/line_editor.c", " || !iswcntrl((wint_t)c)", " || true",
         "cli_terminal", "nothing that a terminal would act on comes by a paste"),
     one("window_of_the_start", "src/cli/line_editor.c",
