@@ -204,6 +204,8 @@ static void fail(plumb_api_request *r, const plumb_api_error *error, plumb_respo
         plumb__openai_refuse(error, response);
         return;
     }
+    /* A stream that had only signs of life while it waited. */
+    if (r->sequence_number == 0) tell_response(r, response, "response.created");
     close_item(r, "incomplete", response);
     bool busy = error->refusal == PLUMB_REFUSAL_BUSY, theirs = plumb__refusal_status(error->refusal) < 500;
     json_t *told = json_pack("{s:s,s:o}", "code",

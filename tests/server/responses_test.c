@@ -457,6 +457,28 @@ static void early_failures(void) {
     server_close(&s);
 }
 
+/* A stream that has had a sign of life while it waited is a stream, whose first event clients insist on. */
+static void failure_while_waiting(void) {
+    server s;
+    plumb_api_request *request = NULL;
+    plumb_generation *g = NULL;
+    plumb_api_error error;
+    recorder r = RECORDER;
+    json_t *last;
+    server_open(&s);
+    T_CHECK(server_read(&s, "{\"input\":\"Q\",\"stream\":true}", &request, &g, &error), "%s", error.message);
+    plumb__response_comment(&r.response, "working");
+    script_play(&plumb__openai_responses, request, "fail internal", &r.response);
+    check_order(&r, ":working\nresponse.created\nresponse.failed\n", &last);
+    check_json("error", json_object_get(json_object_get(last, "response"), "error"),
+               "{\"code\":\"server_error\",\"message\":\"a NaN\"}");
+    json_decref(last);
+    recorder_free(&r);
+    plumb__generation_destroy(g);
+    plumb__openai_responses.destroy(request);
+    server_close(&s);
+}
+
 /* ---- Continuing ---- */
 
 static char *id_of(recorder *r) {
@@ -553,4 +575,5 @@ static void continued_answer(void) {
 
 T_MAIN({"reading", reading}, {"forbidden_calls", forbidden_calls}, {"refusing", refusing}, {"whole", whole},
        {"stream", stream}, {"deltas_add_up", deltas_add_up}, {"ends", ends}, {"early_failures", early_failures},
+       {"failure_while_waiting", failure_while_waiting},
        {"continuing", continuing}, {"not_held", not_held}, {"continued_answer", continued_answer})
