@@ -1,5 +1,5 @@
 /* Who waits, who is refused, who is cancelled, and who does not read. */
-#include "scheduler_scene.h"
+#include "scheduler_by_hand.h"
 
 
 static void test_full_queue(void) {

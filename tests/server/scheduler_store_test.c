@@ -1,5 +1,5 @@
 /* What outlives a job, a slot's reuse and the process: sessions and the tokens of calls. */
-#include "scheduler_scene.h"
+#include "scheduler_by_hand.h"
 
 #include <dirent.h>
 #include <sys/stat.h>

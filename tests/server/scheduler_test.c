@@ -1,5 +1,5 @@
 /* Answers through the scheduler: those of one session by hand, bit for bit, whatever else goes on. */
-#include "scheduler_scene.h"
+#include "scheduler_by_hand.h"
 
 #include <math.h>
 
