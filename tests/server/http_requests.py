@@ -57,6 +57,7 @@ REFUSED = [
     ("NUL in an extension", post(CHUNKED, b"5;\0\r\nhello\r\n0\r\n\r\n"), 400),
     ("bare LF after a chunk's length", post(CHUNKED, b"5\nhello\r\n0\r\n\r\n"), 400),
     ("chunk longer than it says", post(CHUNKED, b"4\r\nhello\r\n0\r\n\r\n"), 400),
+    ("chunk with two bytes too many", post(CHUNKED, b"5\r\nhelloXX0\r\n\r\n"), 400),
     ("chunk shorter than it says", post(CHUNKED, b"6\r\nhello\r\n0\r\n\r\n"), 400),
     ("chunk beyond the limit", post(CHUNKED, b"2711\r\n"), 413),
     ("chunks beyond the limit", post(CHUNKED, (b"1000\r\n" + b"a" * 4096 + b"\r\n") * 3), 413),
@@ -309,7 +310,7 @@ def test_continue(program):
                 for _ in range(2):
                     client.send(head % (1, fields))
                     check(client.answer().status == 100, "no 100")
-                    client.send(body)
+                    client.send_bytewise(body)
                     check(client.answer().body == b"hello", "no answer")
                 client.send(head % (1, fields) + body)
                 check(client.answer().status == 200, "100 for a body that was there")
