@@ -25,7 +25,7 @@ class Talk:
     def __init__(self, arguments, errors=None, **environment):
         """errors: a descriptor for standard error in place of the terminal."""
         self.seen = b""
-        self.prompt = "> " if "NO_COLOR" in environment else ">\x1b[0m "
+        self.before_blank = "" if "NO_COLOR" in environment else "\x1b[0m"  # in a prompt
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             if errors is not None:
@@ -55,13 +55,15 @@ class Talk:
         before, self.seen = self.seen[:at], self.seen[at:]
         return before.decode("utf-8", "replace")
 
-    def wait_for_prompt(self):
-        """The editor takes the terminal over just after it has shown the prompt."""
-        self.wait_for(self.prompt)
+    def wait_for_prompt(self, prompt=">"):
+        """The editor takes the terminal over just after it has shown the prompt, and only then is Ctrl-D a
+        character.  What came before it."""
+        shown = self.wait_for(f"{prompt}{self.before_blank} ")
         end = time.time() + PATIENCE
         while termios.tcgetattr(self.terminal)[3] & termios.ICANON:
             check(time.time() < end, "the editor did not take the terminal over")
             self.read()
+        return shown
 
     def type(self, text):
         os.write(self.terminal, text.encode())
@@ -140,7 +142,7 @@ def test_dumb_terminal(plumb):
     talk = Talk([plumb, "chat", "-q", "--nothink", "-n", "1"], TERM="dumb", NO_COLOR="1")
     talk.wait_for_prompt()
     talk.type("hello\n")
-    shown = talk.wait_for("> ")
+    shown = talk.wait_for_prompt()
     check("\x1b" not in shown, f"plain: {shown!r}")
     leave(talk)
 
@@ -171,7 +173,7 @@ def test_interrupt_clears_the_line(plumb):
         talk.wait_for_prompt()
         for part in line.split("\n")[:-1]:
             talk.type(part + "\n")
-            talk.wait_for(".\x1b[0m ")
+            talk.wait_for_prompt(".")
         talk.type(line.split("\n")[-1])
         talk.wait_for(line[-4:])
         talk.type("\x03")
@@ -189,7 +191,7 @@ def test_history_is_kept(plumb):
     talk = Talk(chat)
     say(talk, "What is the capital of Norway?", "/seed 5", "/seed 5")
     talk.type("one\\\n")
-    talk.wait_for(".\x1b[0m ")
+    talk.wait_for_prompt(".")
     talk.type("\n")
     talk.wait_for_prompt()
     leave(talk)
