@@ -113,6 +113,7 @@ static void tell_started(plumb_slot *slot) {
                         : plumb_session_known(slot->session, slot->job->prompt.ids, total);
     slot->usage.prompt_tokens = total;
     slot->usage.cached_tokens = known < total ? known : total - 1; /* the last one's logits are wanted */
+    plumb__scheduler_publish(slot->scheduler); /* whoever has been told finds it so */
     on_event(slot, &(plumb_generation_event){.kind = PLUMB_GENERATION_STARTED, .run = slot->run,
                                              .total = total, .usage = &slot->usage});
 }

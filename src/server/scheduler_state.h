@@ -58,6 +58,8 @@ void plumb__scheduler_release(plumb_scheduler *s, plumb_job *job);
 /* ---- scheduler_worker.c ---- */
 
 void *plumb__scheduler_work(void *scheduler);
+/* Makes the statistics say how things are. */
+void plumb__scheduler_publish(plumb_scheduler *s);
 /* The slot's job cannot go on; the slot is free at the worker's next pass. */
 void plumb__scheduler_fail_slot(plumb_scheduler *s, plumb_slot *slot, const plumb_error *err);
 /* The session of slot `index`, where it has none. */

@@ -87,8 +87,7 @@ static bool is_runnable(const plumb_slot *slot, plumb_slot_doing doing) {
     return slot->doing == doing && !slot->full && !slot->job->dead;
 }
 
-/* What anybody may ask for at any time. */
-static void publish(plumb_scheduler *s) {
+void plumb__scheduler_publish(plumb_scheduler *s) {
     plumb_scheduler_stats *to = &s->stats;
     const plumb_scheduler_stats *from = &s->counted;
     pthread_mutex_lock(&s->lock);
@@ -120,7 +119,7 @@ static void publish(plumb_scheduler *s) {
 
 static void finish(plumb_scheduler *s, plumb_slot *slot) {
     slot->doing = PLUMB_SLOT_IDLE; /* whoever has been told of the end finds it so */
-    publish(s);
+    plumb__scheduler_publish(s);
     plumb__answer_finish(slot->answer, &slot->usage);
     if (slot->event_lost) {
         fail_for_memory(s, slot);
@@ -328,7 +327,7 @@ void *plumb__scheduler_work(void *user) {
         plumb__scheduler_admit(s);
         decode(s);
         evaluate_quantum(s);
-        publish(s);
+        plumb__scheduler_publish(s);
     }
     plumb__scheduler_save_all(s);
     return NULL;
