@@ -19,20 +19,22 @@ typedef struct choices {
     int32_t list, links;
 } choices;
 
-static bool open_choices(plumb__builder *b, choices *c, size_t most) {
-    *c = (choices){.words = calloc(most + 1, sizeof *c->words), .sizes = calloc(most + 1, sizeof *c->sizes),
-                   .starts = calloc(most + 1, sizeof *c->starts), .required = calloc(most + 1, sizeof *c->required)};
-    if (c->words && c->sizes && c->starts && c->required) return true;
-    b->status = plumb__fail_memory(&b->error, "calls", most * sizeof *c->words);
-    return false;
-}
-
 static void close_choices(choices *c) {
     for (int32_t i = 0; i < c->count; i++) free(c->words[i]);
     free(c->words);
     free(c->sizes);
     free(c->starts);
     free(c->required);
+}
+
+static bool open_choices(plumb__builder *b, choices *c, size_t most) {
+    *c = (choices){.words = calloc(most + 1, sizeof *c->words), .sizes = calloc(most + 1, sizeof *c->sizes),
+                   .starts = calloc(most + 1, sizeof *c->starts), .required = calloc(most + 1, sizeof *c->required)};
+    if (c->words && c->sizes && c->starts && c->required) return true;
+    close_choices(c);
+    *c = (choices){0};
+    b->status = plumb__fail_memory(&b->error, "calls", most * sizeof *c->words);
+    return false;
 }
 
 /* Names have no escapes, so some cannot be said. */

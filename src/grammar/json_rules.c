@@ -66,14 +66,14 @@ int32_t plumb__rule_any_string(plumb__builder *b) {
 }
 
 int32_t plumb__rule_any_object(plumb__builder *b) {
-    if (b->any_object) return b->any_object;
+    if (b->any_object || b->status != PLUMB_OK) return b->any_object;
     int32_t entry = b->any_object = plumb__add_entry(b);
     plumb__set_entry(b, entry, plumb__add_map(b, plumb__rule_any_value(b), b->end));
     return entry;
 }
 
 int32_t plumb__rule_any_value(plumb__builder *b) {
-    if (b->any_value) return b->any_value;
+    if (b->any_value || b->status != PLUMB_OK) return b->any_value;
     static const char *const literals[] = {"true", "false", "null"};
     static const size_t sizes[] = {4, 5, 4};
     int32_t entry = b->any_value = plumb__add_entry(b);
