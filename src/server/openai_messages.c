@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "server/text_buffer.h"
+
 /* What a part of a content is called, by its "type", and where its text is; NULL: it has none we can read. */
 static const struct {
     const char *type, *member, *what;
@@ -187,6 +189,13 @@ bool plumb__openai_system_member(const plumb_fields *fields, json_t *messages, c
 }
 
 bool plumb__openai_set_messages(const plumb_fields *fields, const json_t *messages, plumb_generation *generation) {
-    generation->messages = json_dumps(messages, JSON_COMPACT);
-    return generation->messages || plumb__field_no_memory(fields);
+    plumb_text_buffer text = {0};
+    plumb__text_append_json(&text, messages);
+    plumb__text_append(&text, "", 1);
+    if (text.failed) {
+        plumb__text_free(&text);
+        return plumb__field_no_memory(fields);
+    }
+    generation->messages = text.bytes;
+    return true;
 }

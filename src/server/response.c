@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/text_buffer.h"
+
 static void begin(plumb_response *r, int status, const char *content_type, bool streaming) {
     if (r->begun) return;
     r->begun = true;
@@ -27,10 +29,11 @@ void plumb__response_text(plumb_response *r, int status, const char *content_typ
 void plumb__response_json(plumb_response *r, int status, json_t *value) {
     static const char no_memory[] =
         "{\"error\":{\"message\":\"no memory for the answer\",\"type\":\"server_error\",\"param\":null,\"code\":null}}";
-    char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
-    if (text) plumb__response_text(r, status, "application/json", text, strlen(text));
+    plumb_text_buffer text = {0};
+    plumb__text_append_json(&text, value);
+    if (!text.failed) plumb__response_text(r, status, "application/json", text.bytes, (size_t)text.size);
     else plumb__response_text(r, 500, "application/json", no_memory, sizeof no_memory - 1);
-    free(text);
+    plumb__text_free(&text);
     json_decref(value);
 }
 
@@ -62,10 +65,12 @@ static void break_off(plumb_response *r) {
 }
 
 void plumb__response_event(plumb_response *r, const char *name, json_t *data) {
-    char *text = data && !r->ended ? json_dumps(data, JSON_COMPACT) : NULL; /* escapes line breaks: one line */
-    if (text) send(r, name, text);
+    plumb_text_buffer text = {0};
+    plumb__text_append_json(&text, data); /* escapes line breaks: one line */
+    plumb__text_append(&text, "", 1);
+    if (!r->ended && !text.failed) send(r, name, text.bytes);
     else if (!r->ended) break_off(r);
-    free(text);
+    plumb__text_free(&text);
     json_decref(data);
 }
 

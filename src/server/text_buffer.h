@@ -15,7 +15,8 @@ typedef struct plumb_text_buffer {
 } plumb_text_buffer;
 
 void plumb__text_append(plumb_text_buffer *text, const char *bytes, size_t size);
-void plumb__text_append_json(plumb_text_buffer *text, const json_t *value); /* compact; NULL: failed */
+/* Compact; NULL: failed.  json_dumps of jansson 2.14 leaves out keys where memory is short, and says nothing. */
+void plumb__text_append_json(plumb_text_buffer *text, const json_t *value);
 void plumb__text_clear(plumb_text_buffer *text); /* keeps the memory */
 void plumb__text_free(plumb_text_buffer *text);
 
