@@ -124,7 +124,7 @@ static void keep_event(plumb_api_request *r, chat_run *run, const plumb_generati
 }
 
 static json_t *message_of(chat_run *run) {
-    bool only_calls = run->calls && run->content.size == 0;
+    bool only_calls = run->calls && run->content.size == 0 && !run->content.failed;
     json_t *message = json_pack("{s:s, s:o, s:n}", "role", "assistant", "content",
                                 only_calls ? json_null() : plumb__text_json(&run->content), "refusal");
     bool failed = !message;
