@@ -166,10 +166,10 @@ static void usage_of_runs(void) {
     recorder r = RECORDER;
     char *body = quoted("{'n':2," HI "}");
     T_CHECK(plumb__openai_chat.read(&context, NULL, body, strlen(body), &request, &g, &error) == PLUMB_OK, "");
-    plumb__openai_chat.event(request, &(plumb_generation_event){.kind = PLUMB_GENERATION_FINISHED, .run = 1,
-                                                                .usage = &second}, &r.response);
     plumb__openai_chat.event(request, &(plumb_generation_event){.kind = PLUMB_GENERATION_FINISHED, .run = 0,
                                                                 .usage = &first}, &r.response);
+    plumb__openai_chat.event(request, &(plumb_generation_event){.kind = PLUMB_GENERATION_FINISHED, .run = 1,
+                                                                .usage = &second}, &r.response);
     json_t *found = recorder_body(&r);
     char *usage = quoted("{'prompt_tokens':100,'completion_tokens':50,'total_tokens':150,'prompt_tokens_details':"
                          "{'cached_tokens':40},'completion_tokens_details':{'reasoning_tokens':11}}");
