@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "server/text_buffer.h"
+#include "server/conversation.h"
 
 /* What a part of a content is called, by its "type", and where its text is; NULL: it has none we can read. */
 static const struct {
@@ -148,21 +148,6 @@ static bool role_is(const json_t *message, int role) {
     return strcmp(json_string_value(json_object_get(message, "role")), published[role]) == 0;
 }
 
-/* An answer's header follows a user's message, a tool's, or a system message that is not the first.  A lone
- * system message is given an empty question; a last answer is one to go on with. */
-static bool close_messages(const plumb_fields *fields, json_t *list, bool *continues) {
-    size_t count = json_array_size(list);
-    json_t *last = json_array_get(list, count - 1);
-    *continues = role_is(last, ASSISTANT);
-    if (*continues && json_object_get(last, "tool_calls"))
-        return plumb__field_fault(fields, "messages", "the last message has tool calls, whose results are missing");
-    if (*continues && json_object_set_new(last, "wo_eos", json_true()) != 0) return plumb__field_no_memory(fields);
-    if (count == 1 && role_is(last, SYSTEM) &&
-        json_array_append_new(list, json_pack("{s:s, s:s}", "role", "user", "content", "")) != 0)
-        return plumb__field_no_memory(fields);
-    return true;
-}
-
 bool plumb__openai_messages(const plumb_fields *fields, json_t **messages, bool *continues) {
     json_t *given = NULL;
     if (!plumb__field_array(fields, "messages", &given)) return false;
@@ -174,7 +159,7 @@ bool plumb__openai_messages(const plumb_fields *fields, json_t **messages, bool 
         plumb_fields message;
         ok = plumb__fields_at(fields, "messages", given, i, &message) && add_message(&message, list);
     }
-    if (ok && close_messages(fields, list, continues)) *messages = list;
+    if (ok && plumb__conversation_ask(fields, "messages", list, continues)) *messages = list;
     else json_decref(list), ok = false;
     return ok;
 }
