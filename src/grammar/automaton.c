@@ -91,8 +91,9 @@ int32_t plumb__add_control(plumb__builder *b, int32_t next) {
     return plumb__add_node(b, &(plumb__node){.kind = PLUMB__NODE_CONTROL, .next = next});
 }
 
-int32_t plumb__add_loop(plumb__builder *b, int32_t least, int32_t most, int32_t next) {
-    return plumb__add_node(b, &(plumb__node){.kind = PLUMB__NODE_LOOP, .least = least, .most = most, .next = next});
+int32_t plumb__add_loop(plumb__builder *b, int32_t rule, int32_t least, int32_t most, int32_t next) {
+    return plumb__add_node(b, &(plumb__node){.kind = PLUMB__NODE_LOOP, .first = rule, .least = least, .most = most,
+                                             .next = next});
 }
 
 void plumb__set_target(plumb__builder *b, int32_t node, int32_t target) {
@@ -174,7 +175,8 @@ static int32_t need_of(const plumb_grammar *g, const plumb__node *node) {
         least = NEED(node->target) + 1;
         return least > NEED(node->next) ? least : NEED(node->next);
     case PLUMB__NODE_LOOP:
-        least = node->least > 0 ? NEED(node->target) : 0;
+        /* Not that of the target, which comes back here. */
+        least = node->least > 0 ? NEED(node->first) + 1 : 0;
         return least > NEED(node->next) ? least : NEED(node->next);
     default: return NEED(node->next);
     }

@@ -28,7 +28,7 @@ typedef enum plumb__node_kind {
     PLUMB__NODE_END,      /* of a rule: back to who called */
     PLUMB__NODE_SPLIT,    /* on to any of links[first, first + count) */
     PLUMB__NODE_CALL,     /* `target`, and then `next` */
-    PLUMB__NODE_LOOP,     /* after an item: `target`, which comes back here, or `next`, by the count of items */
+    PLUMB__NODE_LOOP,     /* after an item: `target`, another of rule `first`, which comes back here, or `next` */
     PLUMB__NODE_CONTROL,  /* the control token of markup */
     /* Lexemes: */
     PLUMB__NODE_BYTES,     /* bytes[first, first + count) */
@@ -141,8 +141,8 @@ int32_t plumb__add_never(plumb__builder *b); /* what nothing fits */
 int32_t plumb__add_call(plumb__builder *b, int32_t rule, int32_t next);
 int32_t plumb__add_space(plumb__builder *b, bool line_breaks, int32_t next);
 int32_t plumb__add_control(plumb__builder *b, int32_t next);
-/* A loop whose target is not known yet, and the way to tell it. */
-int32_t plumb__add_loop(plumb__builder *b, int32_t least, int32_t most, int32_t next);
+/* A loop over items of a rule, whose target is not known yet, and the way to tell it. */
+int32_t plumb__add_loop(plumb__builder *b, int32_t rule, int32_t least, int32_t most, int32_t next);
 void plumb__set_target(plumb__builder *b, int32_t node, int32_t target);
 /* A split to one node that is told later: what a rule can be called by while it is made. */
 int32_t plumb__add_entry(plumb__builder *b);

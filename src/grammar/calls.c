@@ -176,7 +176,7 @@ static int32_t add_function(plumb__builder *b, const json_t *parameters, int32_t
 
 static int32_t add_functions(plumb__builder *b, const json_t *functions, choices *c, bool several) {
     int32_t close = plumb__add_text(b, "\n", add_tag(b, "</", " calls>", b->end));
-    int32_t after = several ? plumb__add_loop(b, 0, MOST_CALLS - 1, close) : close;
+    int32_t after = several ? plumb__add_loop(b, 0, 0, MOST_CALLS - 1, close) : close;
     const json_t *function;
     size_t i;
     json_array_foreach(functions, i, function) {

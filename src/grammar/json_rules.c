@@ -29,7 +29,7 @@ static int32_t add_after_items(plumb__builder *b, int32_t n_rules, int32_t rest,
     if (done < n_rules || rest < 0 || done >= most) return close;
     int32_t loop_least = least > done ? least - done : 0;
     int32_t loop_most = most == PLUMB__NO_LIMIT ? most : most - done;
-    int32_t loop = plumb__add_loop(b, loop_least, loop_most, close);
+    int32_t loop = plumb__add_loop(b, rest, loop_least, loop_most, close);
     plumb__set_target(b, loop, add_item(b, rest, loop));
     return loop;
 }
@@ -53,7 +53,7 @@ int32_t plumb__add_array(plumb__builder *b, const int32_t *rules, int32_t n_rule
 
 int32_t plumb__add_map(plumb__builder *b, int32_t value, int32_t next) {
     int32_t brace = plumb__add_text(b, "}", next), close = plumb__add_space(b, true, brace);
-    int32_t loop = plumb__add_loop(b, 0, PLUMB__NO_LIMIT, close);
+    int32_t loop = plumb__add_loop(b, value, 0, PLUMB__NO_LIMIT, close);
     int32_t colon = plumb__add_text(b, ":", plumb__add_space(b, false, plumb__add_call(b, value, loop)));
     int32_t key = plumb__add_call(b, plumb__rule_any_string(b), colon);
     plumb__set_target(b, loop, plumb__add_text(b, ",", plumb__add_space(b, true, key)));

@@ -279,13 +279,36 @@ static int32_t any_of_form(plumb__builder *b, plumb__form form) {
     return node;
 }
 
+/* What a schema refers to that says nothing else, or NULL. */
+static const json_t *sole_reference(const json_t *schema) {
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)schema, key, value) {
+        if (strcmp(key, "$ref") && !plumb__is_annotation(key)) return NULL;
+    }
+    return json_object_get(schema, "$ref");
+}
+
+/* The rule of what is referred to; faults in it are told by its own pointer. */
+static int32_t follow(plumb__builder *b, const json_t *reference, plumb__form form) {
+    plumb__schemas *s = b->schemas;
+    const json_t *target = plumb__resolve(b, reference);
+    char before[sizeof b->pointer];
+    if (!target) return 0;
+    memcpy(before, b->pointer, sizeof before);
+    memcpy(b->pointer, plumb__format("%s%s", s->root_pointer, json_string_value(reference) + 1).s, sizeof before);
+    int32_t rule = plumb__rule_of_schema(b, target, form);
+    memcpy(b->pointer, before, sizeof before);
+    return rule;
+}
+
 static int32_t compile_once(plumb__builder *b, const json_t *schema, plumb__form form) {
     plumb__schemas *s = b->schemas;
     int32_t entry = plumb__add_entry(b);
     *slot_of(s, schema, form) = (plumb__compiled){schema, form, entry, s->level};
     s->count++;
-    const json_t *flat = plumb__flat_schema(b, schema);
-    int32_t rule = flat ? compile_flat(b, flat, form) : 0;
+    const json_t *reference = sole_reference(schema), *flat = reference ? NULL : plumb__flat_schema(b, schema);
+    int32_t rule = reference ? follow(b, reference, form) : flat ? compile_flat(b, flat, form) : 0;
     if (rule >= 0) plumb__set_entry(b, entry, rule);
     else entry = -1;
     plumb__compiled *compiled = slot_of(s, schema, form); /* the table may have grown */

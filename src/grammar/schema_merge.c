@@ -163,20 +163,32 @@ const json_t *plumb__flat_schema(plumb__builder *b, const json_t *schema) { retu
 
 static const char *const types[] = {"object", "array", "string", "number", "boolean", "null"};
 
-static bool may_be(const json_t *schema, const char *type) {
-    const json_t *only = json_object_get(schema, "const");
-    if (only || json_object_get(schema, "enum")) return true;
-    if (json_object_get(schema, "anyOf") || json_object_get(schema, "oneOf")) return true;
-    if (json_is_true(json_object_get(schema, "nullable")) && !strcmp(type, "null")) return true;
-    return plumb__schema_has_type(schema, type) ||
-           (!strcmp(type, "number") && plumb__schema_has_type(schema, "integer"));
-}
-
 /* The values that a schema lists, as an array that the caller owns; NULL: it lists none. */
 static json_t *listed(const json_t *schema) {
     json_t *only = json_object_get(schema, "const"), *list = json_object_get(schema, "enum");
     if (only) return json_pack("[O]", only);
     return json_is_array(list) ? json_incref(list) : NULL;
+}
+
+static const char *type_of(const json_t *value) {
+    static const char *const names[] = {
+        [JSON_OBJECT] = "object", [JSON_ARRAY] = "array",  [JSON_STRING] = "string", [JSON_INTEGER] = "number",
+        [JSON_REAL] = "number",   [JSON_TRUE] = "boolean", [JSON_FALSE] = "boolean", [JSON_NULL] = "null",
+    };
+    return names[json_typeof(value)];
+}
+
+static bool may_be(const json_t *schema, const char *type) {
+    json_t *list = listed(schema);
+    bool lists = list != NULL, found = false;
+    for (size_t i = 0; !found && i < json_array_size(list); i++)
+        found = !strcmp(type_of(json_array_get(list, i)), type);
+    json_decref(list);
+    if (lists) return found;
+    if (json_object_get(schema, "anyOf") || json_object_get(schema, "oneOf")) return true;
+    if (json_is_true(json_object_get(schema, "nullable")) && !strcmp(type, "null")) return true;
+    return plumb__schema_has_type(schema, type) ||
+           (!strcmp(type, "number") && plumb__schema_has_type(schema, "integer"));
 }
 
 static bool lists_disjoint(const json_t *one, const json_t *other) {

@@ -92,7 +92,7 @@ static int32_t add_keys(plumb__builder *b, const members *m, int32_t from, int32
 /* Other members: their first key, which leads to more of them. */
 static int32_t add_others(plumb__builder *b, const members *m, int32_t close) {
     if (m->others < 0) return -1;
-    int32_t loop = plumb__add_loop(b, 0, PLUMB__NO_LIMIT, close);
+    int32_t loop = plumb__add_loop(b, m->others, 0, PLUMB__NO_LIMIT, close);
     int32_t colon = plumb__add_text(b, ":", plumb__add_space(b, false, plumb__add_call(b, m->others, loop)));
     int32_t key = plumb__add_node(b, &(plumb__node){.kind = PLUMB__NODE_OTHER_KEY, .first = m->list, .next = colon});
     plumb__set_target(b, loop, plumb__add_text(b, ",", plumb__add_space(b, true, key)));
@@ -145,7 +145,8 @@ int32_t plumb__compile_object(plumb__builder *b, const json_t *schema) {
         plumb__builder_fail(b, PLUMB_ERROR_FORMAT, "properties", NULL, "an object of schemas");
         return 0;
     }
-    if (most == 0 && !properties && !json_object_get(schema, "additionalProperties")) return plumb__rule_any_object(b);
+    if (!properties && !json_object_get(schema, "required") && !json_object_get(schema, "additionalProperties"))
+        return plumb__rule_any_object(b);
     members m = {.words = calloc(most + 1, sizeof *m.words), .sizes = calloc(most + 1, sizeof *m.sizes),
                  .rules = calloc(most + 1, sizeof *m.rules), .required = calloc(most + 1, sizeof *m.required)};
     int32_t node = 0;

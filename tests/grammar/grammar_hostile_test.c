@@ -1,0 +1,159 @@
+/* Schemas made to be expensive: each is refused, or compiled and walked, within the limits that README.md states. */
+#include "grammar_test.h"
+
+enum { FITS = PLUMB_OK, REFUSED = PLUMB_ERROR_UNSUPPORTED };
+
+/* Compiles; where that is right the grammar is walked some tokens far, wherever it leads. */
+static void check(const vocabulary *v, const char *what, json_t *schema, int expected) {
+    plumb_grammar *grammar = NULL;
+    plumb_matcher *m = NULL;
+    plumb_error err = {0};
+    uint64_t random = 1;
+    int status = (int)plumb__grammar_json_schema(schema, &grammar, &err);
+    T_CHECK(status == expected, "%s: %s at %s: %s", what, plumb_status_name(status), err.field, err.found);
+    json_decref(schema);
+    if (status != PLUMB_OK) return;
+    bool made = plumb__matcher_create(grammar, v->trie, &m, &err) == PLUMB_OK;
+    for (int step = 0; made && step < 24; step++) {
+        const uint32_t *allowed = plumb__matcher_allowed(m);
+        int32_t chosen = -1;
+        uint32_t seen = 0;
+        for (int32_t token = 0; token < v->n; token++)
+            if (allowed[token / 32] >> token % 32 & 1 && next_random(&random) % ++seen == 0) chosen = token;
+        T_CHECK(chosen >= 0, "%s: no token after %d", what, step);
+        made = chosen >= 0 && plumb__matcher_accept(m, chosen);
+        T_CHECK(made, "%s: token %d was told and is refused", what, chosen);
+        if (chosen == v->eos) break;
+    }
+    plumb__matcher_destroy(m);
+    plumb__grammar_release(grammar);
+}
+
+static json_t *parsed(const char *text) { return json_loads(text, JSON_DECODE_ANY, NULL); }
+
+static json_t *reference(int definition) {
+    char target[32];
+    snprintf(target, sizeof target, "#/$defs/d%d", definition);
+    return json_pack("{s:s}", "$ref", target);
+}
+
+/* d0 is null, and each definition `keyword`: `copies` of the one before, with `type` where that is given. */
+static json_t *tower(int height, const char *keyword, int copies, const char *type) {
+    json_t *definitions = json_object();
+    for (int i = 0; i <= height; i++) {
+        char name[16];
+        json_t *list = json_array(), *definition = i ? json_object() : parsed("{\"type\": \"null\"}");
+        snprintf(name, sizeof name, "d%d", i);
+        for (int k = 0; k < copies && i; k++) json_array_append_new(list, reference(i - 1));
+        if (i) json_object_set(definition, keyword, list);
+        if (i && type) json_object_set_new(definition, "type", json_string(type));
+        json_decref(list);
+        json_object_set_new(definitions, name, definition);
+    }
+    json_t *schema = reference(height);
+    json_object_set_new(schema, "$defs", definitions);
+    return schema;
+}
+
+static json_t *nested_arrays(int depth, int least) {
+    json_t *schema = parsed("{\"type\": \"null\"}");
+    for (int i = 0; i < depth; i++)
+        schema = json_pack("{s:s, s:i, s:o}", "type", "array", "minItems", least, "items", schema);
+    return schema;
+}
+
+static json_t *strings_up_to(int n) {
+    json_t *list = json_array();
+    for (int i = 1; i <= n; i++) json_array_append_new(list, json_pack("{s:s, s:i}", "type", "string", "maxLength", i));
+    return json_pack("{s:o}", "anyOf", list);
+}
+
+static json_t *long_enumeration(int n) {
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(list, json_sprintf("value %d", i * 7919));
+    return json_pack("{s:o}", "enum", list);
+}
+
+static json_t *many_properties(int n, bool required) {
+    json_t *properties = json_object(), *names = json_array();
+    for (int i = 0; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "k%d", i);
+        json_object_set_new(properties, name, json_pack("{s:s}", "type", "integer"));
+        if (required) json_array_append_new(names, json_string(name));
+    }
+    return json_pack("{s:s, s:o, s:o}", "type", "object", "properties", properties, "required", names);
+}
+
+static void expensive(void) {
+    vocabulary v = open_vocabulary(DEMO_MODEL);
+    check(&v, "64 alternatives", strings_up_to(64), FITS);
+    check(&v, "65 alternatives", strings_up_to(65), REFUSED);
+    check(&v, "arrays in arrays", nested_arrays(63, 1), FITS);
+    check(&v, "arrays in arrays too deep", nested_arrays(66, 1), REFUSED);
+    check(&v, "arrays in arrays that may be empty", nested_arrays(90, 0), FITS);
+    check(&v, "schemas in schemas", nested_arrays(120, 0), REFUSED);
+    check(&v, "JSON in JSON", nested_arrays(400, 0), REFUSED);
+    check(&v, "a long enumeration", long_enumeration(15000), FITS);
+    check(&v, "too many values", long_enumeration(25000), REFUSED);
+    check(&v, "many properties", many_properties(2000, false), FITS);
+    check(&v, "many properties, required", many_properties(2000, true), FITS);
+    check(&v, "anyOf of anyOf", tower(40, "anyOf", 3, NULL), FITS);
+    check(&v, "anyOf of anyOf, merged", tower(40, "anyOf", 3, "null"), REFUSED);
+    check(&v, "allOf of allOf", tower(40, "allOf", 2, NULL), REFUSED);
+    check(&v, "arrays of places", tower(30, "prefixItems", 3, NULL), FITS);
+    close_vocabulary(&v);
+}
+
+static void ambiguous(void) {
+    vocabulary v = open_vocabulary(DEMO_MODEL);
+    /* Every level could be read in each way, so readings would double with the depth. */
+    check(&v, "recursive arrays",
+          parsed("{\"$ref\": \"#/$defs/x\", \"$defs\": {\"x\": {\"anyOf\": [{\"type\": \"array\", \"items\": {\"$ref\":"
+                 " \"#/$defs/x\"}}, {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/x\"}, \"maxItems\": 9},"
+                 " {\"type\": \"array\", \"prefixItems\": [{\"$ref\": \"#/$defs/x\"}, {\"$ref\": \"#/$defs/x\"}]}]}}}"),
+          FITS);
+    check(&v, "merged into itself",
+          parsed("{\"type\": \"object\", \"anyOf\": [{\"$ref\": \"#\"}, {\"$ref\": \"#\"}]}"), REFUSED);
+    check(&v, "many items", parsed("{\"type\": \"array\", \"items\": {\"type\": \"integer\"}, \"minItems\": 1000000}"), FITS);
+    check(&v, "too many items", parsed("{\"type\": \"array\", \"items\": {}, \"maxItems\": 1000001}"), REFUSED);
+    check(&v, "many characters", parsed("{\"type\": \"string\", \"minLength\": 999999, \"maxLength\": 1000000}"), FITS);
+    check(&v, "exponential subsets", parsed("{\"type\": \"string\", \"pattern\": \"(a|b)*a(a|b){40}\"}"), REFUSED);
+    check(&v, "repeated repeats", parsed("{\"type\": \"string\", \"pattern\": \"((a{100}){100}){100}\"}"), REFUSED);
+    check(&v, "optional repeats", parsed("{\"type\": \"string\", \"pattern\": \"^(a?){200}$\"}"), FITS);
+    check(&v, "optional characters", parsed("{\"type\": \"string\", \"pattern\": \"^(.?){1000}$\"}"), REFUSED);
+    check(&v, "stars in stars", parsed("{\"type\": \"string\", \"pattern\": \"^(((a*)*b*)*)*$\"}"), FITS);
+    close_vocabulary(&v);
+}
+
+/* A place stays usable and its memory bounded over more frames than are kept. */
+static void long_answers(void) {
+    vocabulary v = open_vocabulary(DEMO_MODEL);
+    json_t *schema = parsed("{\"type\": \"array\", \"items\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}},"
+                            " \"maxItems\": 100000}");
+    plumb_grammar *grammar = NULL;
+    plumb_matcher *m = NULL;
+    plumb_tokens open = {0}, more = {0};
+    bool made = plumb__grammar_json_schema(schema, &grammar, NULL) == PLUMB_OK &&
+                plumb__matcher_create(grammar, v.trie, &m, NULL) == PLUMB_OK &&
+                plumb_text_encode(v.text, "[[{}]", 5, false, &open, NULL) == PLUMB_OK &&
+                plumb_text_encode(v.text, ",[{}]", 5, false, &more, NULL) == PLUMB_OK;
+    T_CHECK(made, "setting up");
+    int64_t accepted = 0;
+    for (int64_t i = 0; made && i < open.count; i++) made = plumb__matcher_accept(m, open.ids[i]);
+    for (int round = 0; made && round < 30000; round++) {
+        /* Masks make frames too; a few of them are enough. */
+        if (round % 64 == 0) made = plumb__matcher_allowed(m) != NULL;
+        for (int64_t i = 0; made && i < more.count; i++, accepted++) made = plumb__matcher_accept(m, more.ids[i]);
+    }
+    T_CHECK(made, "refused after %lld tokens", (long long)accepted);
+    T_CHECK(made && plumb__matcher_allowed(m), "no mask at the end");
+    plumb_tokens_free(&open);
+    plumb_tokens_free(&more);
+    plumb__matcher_destroy(m);
+    plumb__grammar_release(grammar);
+    json_decref(schema);
+    close_vocabulary(&v);
+}
+
+T_MAIN({"expensive", expensive}, {"ambiguous", ambiguous}, {"long_answers", long_answers})

@@ -1,0 +1,145 @@
+/* The mask of a place is what trying every token there gives; control tokens are in it only where they may be. */
+#include "grammar_test.h"
+
+#define MOST_TOKENS 400
+
+typedef struct place {
+    plumb_grammar *grammar;
+    const vocabulary *v;
+    int32_t path[MOST_TOKENS];
+    int length;
+} place;
+
+static plumb_matcher *at_place(const place *p) {
+    plumb_matcher *m = NULL;
+    bool there = plumb__matcher_create(p->grammar, p->v->trie, &m, NULL) == PLUMB_OK;
+    for (int i = 0; there && i < p->length; i++) there = plumb__matcher_accept(m, p->path[i]);
+    T_CHECK(there, "the way to a place");
+    return m;
+}
+
+/* A refused token leaves a matcher where it is, so only accepted ones take a new one. */
+static void check_place(const place *p, const uint32_t *allowed, const char *name, int32_t stride) {
+    plumb_matcher *m = at_place(p);
+    int wrong = 0;
+    for (int32_t token = p->length % stride; token < p->v->n; token += stride) {
+        bool told = allowed[token / 32] >> token % 32 & 1, taken = plumb__matcher_accept(m, token);
+        size_t size = 0;
+        const char *bytes = plumb_text_token_bytes(p->v->text, token, &size);
+        bool control = plumb_text_is_control(p->v->text, token) && token != p->v->eos && token != p->v->control;
+        if (told != taken && wrong++ == 0)
+            T_CHECK(false, "%s after %d tokens: token %d \"%.*s\": told %d, taken %d", name, p->length, token,
+                    (int)size, bytes, told, taken);
+        T_CHECK(!(told && control), "%s: control token %d", name, token);
+        if (!taken) continue;
+        plumb__matcher_destroy(m);
+        m = at_place(p);
+    }
+    T_CHECK(wrong == 0, "%s after %d tokens: %d differ", name, p->length, wrong);
+    plumb__matcher_destroy(m);
+}
+
+/* Walks along a text, and checks about `most` places on the way with every stride-th token. */
+static void check_along(const vocabulary *v, plumb_grammar *grammar, const char *text, int most, int32_t stride,
+                        uint64_t *random) {
+    place p = {.grammar = grammar, .v = v};
+    size_t at = 0, size = strlen(text), n = 0;
+    plumb_matcher *m = at_place(&p);
+    for (; at <= size && p.length < MOST_TOKENS; at += n) {
+        const uint32_t *allowed = plumb__matcher_allowed(m);
+        if (next_random(random) % (size + 1) < (uint32_t)most * 3 || at == size) check_place(&p, allowed, text, stride);
+        if (at == size) break;
+        int32_t token = draw_token(v, text + at, size - at, random);
+        (void)plumb_text_token_bytes(v->text, token, &n);
+        if (!plumb__matcher_accept(m, token)) {
+            T_CHECK(false, "%s: refused at %zu", text, at);
+            break;
+        }
+        p.path[p.length++] = token;
+    }
+    plumb__matcher_destroy(m);
+}
+
+static const struct {
+    const char *schema, *text;
+} cases[] = {
+    {"{}", "{\"a\": [1.5, -2e7, \"é\\n\\u00e9\\ud83d\\ude00 x\", {\"b\": null}], \"c\": {}}"},
+    {"{\"type\": \"object\", \"properties\": {\"alpha\": {\"type\": \"string\", \"minLength\": 3, \"maxLength\": 12}, \"beta\":"
+     " {\"type\": \"integer\", \"minimum\": -20, \"maximum\": 1234}, \"gamma\": {\"enum\": [\"in\", \"inner\", 3, null]},"
+     " \"delta\": {\"type\": \"number\", \"minimum\": 0.5, \"maximum\": 2}}, \"required\": [\"beta\"],"
+     " \"additionalProperties\": {\"type\": \"boolean\"}}",
+     "{\"alpha\": \"häl\\\"lo\", \"beta\": 123, \"gamma\": \"inner\", \"delta\": 1.25, \"alphabet\": true}"},
+    {"{\"type\": \"string\", \"pattern\": \"^([a-z]+|[^a-z\\\"]{2}) \\\\d{2,3}é?$\"}", "\"word 123é\""},
+    {"{\"$ref\": \"#/$defs/n\", \"$defs\": {\"n\": {\"anyOf\": [{\"type\": \"object\", \"properties\": {\"k\": {\"const\":"
+     " \"a\"}, \"of\": {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/n\"}, \"maxItems\": 3}}, \"required\": [\"k\"]},"
+     " {\"type\": \"object\", \"properties\": {\"k\": {\"const\": \"ab\"}, \"of\": {\"type\": \"string\"}}, \"required\":"
+     " [\"k\"]}, {\"type\": \"string\", \"maxLength\": 2}]}}}",
+     "{\"k\": \"a\", \"of\": [{\"k\": \"ab\", \"of\": \"text\"}, \"xy\", {\"k\": \"a\"}]}"},
+    {"{\"type\": \"array\", \"prefixItems\": [{\"type\": \"string\", \"format\": \"date\"}, {\"const\": [1, {\"a\": \"b\"}]}],"
+     " \"items\": {\"type\": [\"boolean\", \"null\"]}, \"minItems\": 3}",
+     "[\"2024-02-29\", [1, {\"a\": \"b\"}], true, null]"},
+};
+
+static void masks(const char *tokenizer, int most, int32_t stride) {
+    vocabulary v = open_vocabulary(tokenizer);
+    uint64_t random = 7;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *schema = json_loads(cases[i].schema, 0, NULL);
+        plumb_grammar *grammar = NULL;
+        bool made = plumb__grammar_json_schema(schema, &grammar, NULL) == PLUMB_OK;
+        T_CHECK(made, "%s", cases[i].schema);
+        if (made) check_along(&v, grammar, cases[i].text, most, stride, &random);
+        plumb__grammar_release(grammar);
+        json_decref(schema);
+    }
+    json_t *functions = json_pack(
+        "[{s:s, s:{s:s, s:{s:{s:s}, s:{}}}}, {s:s}]", "name", "run", "parameters", "type", "object", "properties", "code",
+        "type", "string", "any", "name", "stop");
+    plumb_grammar *grammar = NULL;
+    T_CHECK(plumb__grammar_calls(functions, true, &grammar, NULL) == PLUMB_OK, "calls");
+    check_along(&v, grammar,
+                "\n\n<" D " calls>\n<" D " invoke name=\"run\">\n<" D " parameter name=\"code\" string=\"true\">if a < b </\n"
+                "</" D " parameter>\n<" D " parameter name=\"any\" string=\"false\">[1]</" D " parameter>\n</" D
+                " invoke>\n<" D " invoke name=\"stop\">\n\n</" D " invoke>\n</" D " calls>",
+                2 * most, stride, &random);
+    plumb__grammar_release(grammar);
+    json_decref(functions);
+    close_vocabulary(&v);
+}
+
+static void demo_masks(void) { masks(DEMO_MODEL, T_SANITIZED ? 2 : 6, T_SANITIZED ? 7 : 3); }
+static void released_masks(void) { masks(RELEASED_TOKENIZER, 2, T_SANITIZED ? 997 : 211); }
+
+/* After the end only EOS is told, and nothing moves on. */
+static void the_end(void) {
+    vocabulary v = open_vocabulary(DEMO_MODEL);
+    json_t *schema = json_pack("{s:b}", "const", 1);
+    plumb_grammar *grammar = NULL;
+    plumb_matcher *m = NULL;
+    uint64_t random = 3;
+    T_CHECK(plumb__grammar_json_schema(schema, &grammar, NULL) == PLUMB_OK, "a constant");
+    T_CHECK(plumb__matcher_create(grammar, v.trie, &m, NULL) == PLUMB_OK, "a place");
+    T_CHECK(!plumb__matcher_accept(m, v.eos) && !plumb__matcher_accept(m, v.control), "before the end");
+    T_CHECK(!plumb__matcher_accept(m, -1) && !plumb__matcher_accept(m, v.n), "no tokens");
+    for (const char *text = "true"; *text;) {
+        size_t n;
+        int32_t token = draw_token(&v, text, strlen(text), &random);
+        (void)plumb_text_token_bytes(v.text, token, &n);
+        T_CHECK(plumb__matcher_accept(m, token), "%s", text);
+        text += n;
+    }
+    for (int round = 0; round < 2; round++) {
+        const uint32_t *allowed = plumb__matcher_allowed(m);
+        int told = 0;
+        for (int32_t token = 0; token < v.n; token++) told += (int)(allowed[token / 32] >> token % 32 & 1);
+        T_CHECK(told == 1 && (allowed[v.eos / 32] >> v.eos % 32 & 1), "%d tokens at the end", told);
+        T_CHECK(plumb__matcher_accept(m, v.eos), "EOS");
+    }
+    T_CHECK(!plumb__matcher_accept(m, v.eos == 0), "behind the end");
+    plumb__matcher_destroy(m);
+    plumb__grammar_release(grammar);
+    json_decref(schema);
+    close_vocabulary(&v);
+}
+
+T_MAIN({"demo_masks", demo_masks}, {"released_masks", released_masks}, {"the_end", the_end})
