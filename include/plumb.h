@@ -210,7 +210,7 @@ PLUMB_MUST_CHECK plumb_status plumb_session_sync_part(plumb_session *session, co
                                                       int64_t n_tokens, int64_t most_rows, bool *done,
                                                       const float **logits, plumb_sync_report *report,
                                                       plumb_error *err);
-/* Appends one token to each of n different sessions of one model, as one batch: weights are read once for
+/* Appends one token to each of n (1 to 64) different sessions of one model, as one batch: weights are read once for
  * all.  Bits are those of n single calls.  logits[i] as plumb_session_eval has it.  After a failure no session
  * has moved. */
 PLUMB_MUST_CHECK plumb_status plumb_sessions_step(plumb_session *const *sessions, const int32_t *tokens,

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "grammar/grammar.h"
+#include "grammar/json_rules.h"
 #include "grammar/schema.h"
 
 enum { MOST_FUNCTIONS = 1024, MOST_CALLS = 64 };
@@ -196,17 +197,32 @@ static int32_t add_functions(plumb__builder *b, const json_t *functions, choices
     return plumb__add_text(b, "\n\n<", plumb__add_control(b, plumb__add_text(b, " calls>\n", invoke)));
 }
 
-plumb_status plumb__grammar_calls(const json_t *functions, bool several, plumb_grammar **grammar, plumb_error *err) {
-    plumb__builder b;
+static int32_t add_block(plumb__builder *b, const json_t *functions, bool several) {
     choices c = {.count = 0};
     size_t n = json_array_size(functions);
     int32_t start = 0;
-    if (!plumb__builder_open(&b)) return plumb__fail_memory(err, "a grammar", sizeof **grammar);
     if (n == 0 || n > MOST_FUNCTIONS)
-        plumb__builder_fail(&b, n ? PLUMB_ERROR_UNSUPPORTED : PLUMB_ERROR_FORMAT, NULL,
+        plumb__builder_fail(b, n ? PLUMB_ERROR_UNSUPPORTED : PLUMB_ERROR_FORMAT, NULL,
                             plumb__format("%zu functions", n).s, "an array of 1 to 1024 functions");
-    else if (open_choices(&b, &c, n))
-        start = add_functions(&b, functions, &c, several);
+    else if (open_choices(b, &c, n))
+        start = add_functions(b, functions, &c, several);
     close_choices(&c);
-    return plumb__builder_close(&b, start, grammar, err);
+    return start;
+}
+
+plumb_status plumb__grammar_calls(const json_t *functions, bool several, plumb_grammar **grammar, plumb_error *err) {
+    plumb__builder b;
+    if (!plumb__builder_open(&b)) return plumb__fail_memory(err, "a grammar", sizeof **grammar);
+    return plumb__builder_close(&b, add_block(&b, functions, several), grammar, err);
+}
+
+/* The first byte tells: calls begin with a line feed, which no JSON text does here. */
+plumb_status plumb__grammar_json_or_calls(const json_t *schema, const json_t *functions, bool several,
+                                          plumb_grammar **grammar, plumb_error *err) {
+    plumb__builder b;
+    if (!plumb__builder_open(&b)) return plumb__fail_memory(err, "a grammar", sizeof **grammar);
+    int32_t text = schema ? plumb__add_document(&b, schema) : plumb__rule_any_object(&b), calls = 0;
+    if (b.status == PLUMB_OK) calls = add_block(&b, functions, several);
+    if (b.status == PLUMB_OK) text = plumb__add_either(&b, text, calls);
+    return plumb__builder_close(&b, text, grammar, err);
 }

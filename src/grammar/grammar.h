@@ -24,6 +24,10 @@ PLUMB_MUST_CHECK plumb_status plumb__grammar_json_schema(const json_t *schema, p
  * {"name", "parameters": schema}: one call, or one or more. */
 PLUMB_MUST_CHECK plumb_status plumb__grammar_calls(const json_t *functions, bool several,
                                                    plumb_grammar **grammar, plumb_error *err);
+/* Either of the two, as the model likes: a JSON text that fits the schema (NULL: any object), or calls. */
+PLUMB_MUST_CHECK plumb_status plumb__grammar_json_or_calls(const json_t *schema, const json_t *functions,
+                                                           bool several, plumb_grammar **grammar,
+                                                           plumb_error *err);
 void plumb__grammar_retain(plumb_grammar *grammar);
 void plumb__grammar_release(plumb_grammar *grammar); /* NULL is fine */
 

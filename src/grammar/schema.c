@@ -347,14 +347,19 @@ int32_t plumb__rule_of_schema(plumb__builder *b, const json_t *schema, plumb__fo
     return rule;
 }
 
-plumb_status plumb__grammar_json_schema(const json_t *schema, plumb_grammar **grammar, plumb_error *err) {
-    plumb__builder b;
+int32_t plumb__add_document(plumb__builder *b, const json_t *root) {
     plumb__schemas schemas;
     int32_t start = 0;
-    if (!plumb__builder_open(&b)) return plumb__fail_memory(err, "a grammar", sizeof **grammar);
-    if (plumb__schemas_open(&b, &schemas, schema)) start = plumb__rule_of_schema(&b, schema, PLUMB__FORM_JSON);
-    if (b.status == PLUMB_OK && start < 0)
-        plumb__builder_fail(&b, PLUMB_ERROR_UNSUPPORTED, NULL, "a schema that no value fits", "one that has values");
+    if (plumb__schemas_open(b, &schemas, root)) start = plumb__rule_of_schema(b, root, PLUMB__FORM_JSON);
+    if (b->status == PLUMB_OK && start < 0)
+        plumb__builder_fail(b, PLUMB_ERROR_UNSUPPORTED, NULL, "a schema that no value fits", "one that has values");
     plumb__schemas_close(&schemas);
-    return plumb__builder_close(&b, start < 0 ? 0 : start, grammar, err);
+    b->schemas = NULL;
+    return start < 0 ? 0 : start;
+}
+
+plumb_status plumb__grammar_json_schema(const json_t *schema, plumb_grammar **grammar, plumb_error *err) {
+    plumb__builder b;
+    if (!plumb__builder_open(&b)) return plumb__fail_memory(err, "a grammar", sizeof **grammar);
+    return plumb__builder_close(&b, plumb__add_document(&b, schema), grammar, err);
 }

@@ -37,6 +37,8 @@ typedef struct plumb__schemas {
  * has no value of that form; after a failure anything. */
 bool plumb__schemas_open(plumb__builder *b, plumb__schemas *schemas, const json_t *root);
 void plumb__schemas_close(plumb__schemas *schemas);
+/* A whole document: opens, compiles and closes.  Where its JSON texts begin; after a failure anything. */
+int32_t plumb__add_document(plumb__builder *b, const json_t *root);
 int32_t plumb__rule_of_schema(plumb__builder *b, const json_t *schema, plumb__form form);
 
 /* ---- Parts of the compiler, in files of their own ---- */

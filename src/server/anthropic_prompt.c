@@ -122,9 +122,6 @@ static bool read_output_config(const plumb_fields *fields, json_t *messages, plu
     if (!plumb__fields_of(&format, "schema", &schema, &present)) return false;
     if (!present) return plumb__field_fault(&format, "schema", "'schema' is missing");
     if (g->grammar) return true; /* calls that are demanded leave no text */
-    if (g->tools_offered)
-        return plumb__field_fault(&format, NULL, "a format cannot be held to while the model may call tools: set "
-                                  "tool_choice to none, any or tool");
     return plumb__openai_json_schema(&format, "schema", json_object_get(format.object, "schema"), messages, g);
 }
 

@@ -38,6 +38,8 @@ bool plumb__openai_reasoning(const plumb_fields *fields, plumb_generation *gener
 bool plumb__openai_tools(const plumb_fields *fields, json_t **tools);
 /* One function of member `key`: its name and parameters are fit for a prompt. */
 bool plumb__openai_check_function(const plumb_fields *function);
+/* The functions of this name, or (NULL) all, as grammars take them, the caller's; NULL: no memory. */
+json_t *plumb__openai_functions(const json_t *tools, const char *name);
 /* Member "tool_choice" over these tools; sets tools_offered, and what may be sampled. */
 bool plumb__openai_tool_choice(const plumb_api_context *context, const plumb_fields *fields, const json_t *tools,
                                bool parallel, plumb_generation *generation);
@@ -53,7 +55,8 @@ bool plumb__openai_forbid_calls(const plumb_api_context *context, const plumb_fi
 /* What came of compiling a grammar: a fault of the client's schema, of memory, or none. */
 bool plumb__openai_grammar_made(const plumb_fields *fields, const char *key, plumb_status status,
                                 const plumb_error *err);
-/* An answer that fits a schema, which the system message tells too; `key` is blamed for what cannot be. */
+/* An answer that fits a schema, which the system message tells too; `key` is blamed for what cannot be.  Tools
+ * that are offered stand in the system message by now: then an answer may also be calls of them. */
 bool plumb__openai_json_schema(const plumb_fields *fields, const char *key, json_t *schema, json_t *messages,
                                plumb_generation *generation);
 bool plumb__openai_json_object(const plumb_fields *fields, json_t *messages, plumb_generation *generation);

@@ -18,10 +18,6 @@ static bool read_format(const plumb_fields *fields, json_t *messages, plumb_gene
     if (!present) return true;
     if (!plumb__field_choice(&format, "type", types, &type)) return false;
     if (type == TEXT || g->grammar) return true; /* forced calls leave no text to have a format */
-    if (g->tools_offered)
-        return plumb__field_fault(fields, "response_format",
-                                  "'response_format' cannot be had together with tools that may be called: set "
-                                  "'tool_choice' to none or required");
     if (type == OBJECT) return plumb__openai_json_object(fields, messages, g);
     if (!plumb__fields_of(&format, "json_schema", &described, &present)) return false;
     json_t *schema = present ? json_object_get(described.object, "schema") : NULL;

@@ -12,19 +12,34 @@ bool plumb__openai_grammar_made(const plumb_fields *fields, const char *key, plu
                               status == PLUMB_ERROR_UNSUPPORTED ? "is not supported" : "is wrong", line);
 }
 
+/* Where the model may call tools as well, an answer is calls or of the form.  schema NULL: any object. */
+static bool compile(const plumb_fields *fields, const char *key, const json_t *schema, const json_t *messages,
+                    plumb_generation *g) {
+    plumb_error err;
+    plumb_status status = PLUMB_OK;
+    if (g->tools_offered) {
+        json_t *functions = plumb__openai_functions(json_object_get(json_array_get(messages, 0), "tools"), NULL);
+        if (!functions) return plumb__field_no_memory(fields);
+        status = plumb__grammar_json_or_calls(schema, functions, true, &g->grammar, &err);
+        json_decref(functions);
+    } else {
+        status = schema ? plumb__grammar_json_schema(schema, &g->grammar, &err)
+                        : plumb__grammar_json_object(&g->grammar, &err);
+    }
+    return plumb__openai_grammar_made(fields, key, status, &err);
+}
+
 bool plumb__openai_json_schema(const plumb_fields *fields, const char *key, json_t *schema, json_t *messages,
                                plumb_generation *g) {
-    plumb_error err;
-    return plumb__openai_grammar_made(fields, key, plumb__grammar_json_schema(schema, &g->grammar, &err), &err) &&
+    return compile(fields, key, schema, messages, g) &&
            plumb__openai_system_member(fields, messages, "response_format", schema);
 }
 
 bool plumb__openai_json_object(const plumb_fields *fields, json_t *messages, plumb_generation *g) {
-    plumb_error err;
     json_t *schema = json_pack("{s:s}", "type", "object");
-    bool ok = schema ? plumb__openai_grammar_made(fields, NULL, plumb__grammar_json_object(&g->grammar, &err), &err) &&
-                           plumb__openai_system_member(fields, messages, "response_format", schema)
-                     : plumb__field_no_memory(fields);
+    if (!schema) return plumb__field_no_memory(fields);
+    bool ok = compile(fields, NULL, NULL, messages, g) &&
+              plumb__openai_system_member(fields, messages, "response_format", schema);
     json_decref(schema);
     return ok;
 }

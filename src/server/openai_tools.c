@@ -54,8 +54,7 @@ bool plumb__openai_tools(const plumb_fields *fields, json_t **tools) {
     return ok;
 }
 
-/* The functions of this name, or all, as grammars take them. */
-static json_t *list_functions(const json_t *tools, const char *name) {
+json_t *plumb__openai_functions(const json_t *tools, const char *name) {
     json_t *list = json_array(), *tool;
     size_t i;
     json_array_foreach(tools, i, tool) {
@@ -74,7 +73,7 @@ static json_t *list_functions(const json_t *tools, const char *name) {
 
 bool plumb__openai_force_calls(const plumb_fields *fields, const char *key, const json_t *tools, const char *name,
                                bool several, plumb_generation *g) {
-    json_t *functions = list_functions(tools, name);
+    json_t *functions = plumb__openai_functions(tools, name);
     if (!functions) return plumb__field_no_memory(fields);
     bool ok = json_array_size(functions) > 0;
     plumb_error err;

@@ -83,9 +83,6 @@ static bool read_format(const plumb_fields *format, json_t *messages, plumb_gene
     if (!plumb__field_choice(format, "type", types, &type)) return false;
     if (type < 0) return plumb__field_fault(format, "type", "'type' is missing");
     if (type == TEXT || g->grammar) return true; /* calls that are demanded leave no text */
-    if (g->tools_offered)
-        return plumb__field_fault(format, "type", "a format cannot be held to while the model may call tools: set "
-                                  "tool_choice to none or required");
     if (type == JSON_OF_ANY_FORM) return plumb__openai_json_object(format, messages, g);
     if (!plumb__fields_of(format, "schema", &schema, &present)) return false;
     if (!present) return plumb__field_fault(format, "schema", "'schema' is missing");

@@ -3,9 +3,12 @@
 #include "grammar_test.h"
 
 static plumb_status make(const json_t *row, plumb_grammar **grammar, plumb_error *err) {
-    const json_t *functions = json_object_get(row, "functions");
+    const json_t *functions = json_object_get(row, "functions"), *schema = json_object_get(row, "schema");
+    if (functions && schema)
+        return plumb__grammar_json_or_calls(json_is_null(schema) ? NULL : schema, functions,
+                                            json_is_true(json_object_get(row, "several")), grammar, err);
     if (functions) return plumb__grammar_calls(functions, json_is_true(json_object_get(row, "several")), grammar, err);
-    return plumb__grammar_json_schema(json_object_get(row, "schema"), grammar, err);
+    return plumb__grammar_json_schema(schema, grammar, err);
 }
 
 static json_t *load(const char *name) {

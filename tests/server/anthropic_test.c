@@ -200,7 +200,6 @@ static const struct {
     {ASK(",\"output_config\":{\"effort\":\"huge\"}"), "output_config.effort", "expected one of"},
     {ASK(",\"output_config\":{\"format\":{}}"), "output_config.format.type", "missing"},
     {ASK(",\"output_config\":{\"format\":{\"type\":\"json_schema\"}}"), "output_config.format.schema", "missing"},
-    {ASK(TOOLS ",\"output_config\":{\"format\":{\"type\":\"json_schema\",\"schema\":{}}}"), "output_config.format", "tool_choice"},
     {ASK(",\"tools\":{}"), "tools", "expected an array"},
     {ASK(",\"tools\":[{\"type\":\"bash_20250124\",\"name\":\"bash\"}]"), "tools[0].type", "not supported"},
     {ASK(",\"tools\":[{\"input_schema\":{}}]"), "tools[0].name", "missing"},

@@ -97,6 +97,9 @@ static const struct {
     {"{" TOOLS ",'tool_choice':'none','response_format':{'type':'json_object'}," HI "}",
      "{" MESSAGES("{'role':'system','content':''," TOOLS ",'response_format':{'type':'object'}}," USER("hi"))
      ",'thinking':1,'bias':[[4087,'never']],'grammar':1}"},
+    {"{" TOOLS ",'response_format':{'type':'json_object'}," HI "}",
+     "{" MESSAGES("{'role':'system','content':''," TOOLS ",'response_format':{'type':'object'}}," USER("hi"))
+     ",'thinking':1,'tools_offered':1,'grammar':1}"},
     {"{" TOOLS ",'tool_choice':'required','response_format':{'type':'json_object'}," HI "}",
      "{" HI_TOOLS ",'thinking':1,'tools_offered':1,'grammar':1}"},
     /* sampling */
@@ -192,7 +195,6 @@ static const struct {
      "response_format.json_schema.schema", "not supported"},
     {"{'response_format':{'type':'json_schema','json_schema':{'schema':{'type':'nothing'}}}," HI "}",
      "response_format.json_schema.schema", "is wrong"},
-    {"{" TOOLS ",'response_format':{'type':'json_object'}," HI "}", "response_format", "together with tools"},
     {"{'temperature':2.5," HI "}", "temperature", "expected 0 to 2"},
     {"{'temperature':'hot'," HI "}", "temperature", "expected a number"},
     {"{'top_p':-0.5," HI "}", "top_p", "expected 0 to 1"},

@@ -222,7 +222,6 @@ static const struct {
     {WITH("\"text\":{\"format\":{\"type\":\"json_schema\",\"schema\":{\"patternProperties\":{\"a\":{}}}}}"),
      "text.format.schema", "not supported"},
     {WITH("\"text\":{\"verbosity\":\"loud\"}"), "text.verbosity", "expected one of"},
-    {WITH("\"text\":{\"format\":{\"type\":\"json_object\"}},\"tools\":[" TOOL "]"), "text.format.type", "tool_choice"},
     {WITH("\"tools\":{}"), "tools", "expected an array"},
     {WITH("\"tools\":[{\"type\":\"web_search\"}]"), "tools[0].type", "not supported"},
     {WITH("\"tools\":[{\"type\":\"function\"}]"), "tools[0].name", "missing"},

@@ -173,6 +173,20 @@ await run({
     }));
     assert.equal(refused.status, 400);
   },
+  async structured_or_tools() {
+    const schema = { type: "object", properties: { city: { type: "string", maxLength: 20 } }, required: ["city"],
+                     additionalProperties: false };
+    for (const seed of [1, 2, 3, 4]) {
+      const answer = await client.chat.completions.create({
+        ...plain, temperature: 1, seed, max_tokens: 400, messages: question, tools: [weather],
+        response_format: { type: "json_schema", json_schema: { name: "place", schema } },
+      });
+      const { message, finish_reason } = answer.choices[0];
+      if (message.tool_calls) assert.ok(Number.isInteger(JSON.parse(message.tool_calls[0].function.arguments).days));
+      else assert.equal(typeof JSON.parse(message.content).city, "string");
+      assert.equal(finish_reason, message.tool_calls ? "tool_calls" : "stop");
+    }
+  },
   async completions() {
     const answer = await client.completions.create({
       model: "demo", prompt: "Once upon a time", max_tokens: 12, temperature: 0, logprobs: 2, echo: true,
