@@ -6,18 +6,20 @@
 enum { FREE_TOKENS = 120, MOST_TOKENS = 1200 };
 
 /* Tokens that end something, those that end most first. */
-static const char *const ends[] = {"\"", "}", "]", "</", "<", ">", "/", "\n", "0", "1"};
+static const char *const ends[] = {"\"", "</", "}", "]", "<", ">", "/", "\n", "0", "1"};
 
 static bool is_allowed(const uint32_t *allowed, int32_t token) { return allowed[token / 32] >> token % 32 & 1; }
 
-static int32_t draw_end(const vocabulary *v, const uint32_t *allowed) {
+static int32_t draw_end(const vocabulary *v, const uint32_t *allowed, int length) {
     if (is_allowed(allowed, v->eos)) return v->eos;
     if (is_allowed(allowed, v->control)) return v->control;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         for (int32_t token = 0; token < v->n; token++) {
             size_t size = 0;
-            const char *bytes = plumb_text_token_bytes(v->text, token, &size);
-            if (bytes && size == strlen(ends[i]) && !memcmp(bytes, ends[i], size) && is_allowed(allowed, token))
+            const char *bytes = plumb_text_token_bytes(v->text, token, &size), *end = ends[i];
+            /* A quotation mark ends strings of JSON, the second one raw ones: each has its turn. */
+            if (i < 2) end = ends[i ^ (length & 1)];
+            if (bytes && size == strlen(end) && !memcmp(bytes, end, size) && is_allowed(allowed, token))
                 return token;
         }
     return -1;
@@ -26,7 +28,7 @@ static int32_t draw_end(const vocabulary *v, const uint32_t *allowed) {
 static int32_t draw(const vocabulary *v, const uint32_t *allowed, int length, uint64_t *random) {
     int32_t chosen = -1;
     uint32_t seen = 0;
-    if (length >= FREE_TOKENS || next_random(random) % 5 == 0) chosen = draw_end(v, allowed);
+    if (length >= FREE_TOKENS || next_random(random) % 5 == 0) chosen = draw_end(v, allowed, length);
     if (chosen >= 0) return chosen;
     for (int32_t token = 0; token < v->n; token++)
         if (is_allowed(allowed, token) && next_random(random) % ++seen == 0) chosen = token;

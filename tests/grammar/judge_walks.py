@@ -104,7 +104,8 @@ def string_fault(value, schema):
         return "length"
     pattern = schema.get("pattern")
     if pattern:
-        pattern = re.sub(r"(?<!\\)\$(?=$|\|)", r"\\Z", pattern)
+        # What ECMA-262 has otherwise: the end, and a byte order mark as white space.
+        pattern = re.sub(r"(?<!\\)\$(?=$|\|)", r"\\Z", pattern).replace(r"\s", "[\\s\ufeff]")
         if not re.search(pattern, value):
             return "pattern"
     if "format" in schema and not fits_format(value, schema["format"]):
