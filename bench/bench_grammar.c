@@ -2,9 +2,10 @@
  *
  *   bench_grammar [tokenizer.json]
  *
- * Each answer is a text that fits its grammar, as a model would write it; the first pass is a new matcher's,
- * the second its like's after warming up is what a cache is good for.  Times are compared with one pass over
- * logits of the vocabulary's size, which every token pays for anyway: finding the likeliest. */
+ * Each answer is a text that fits its grammar, as a model would write it, and every round a new matcher walks it,
+ * with nothing kept from the round before.  The time of a place is the median over the rounds, so that the worst
+ * place is one of the grammar's, not of the scheduler's.  Times are compared with one pass over logits of the
+ * vocabulary's size, which every token pays for anyway: finding the likeliest. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +99,7 @@ static double time_argmax(int64_t vocab, const float *logits) {
     return times[ROUNDS / 2];
 }
 
-/* Walks the answer; the sorted times of `allowed`, n of them; 0: the grammar refused it. */
+/* Walks the answer; the times of `allowed`, n of them; 0: the grammar refused it. */
 static int walk(plumb_grammar *grammar, const plumb_token_trie *trie, const plumb_tokens *tokens, double *times) {
     plumb_matcher *matcher = NULL;
     int n = 0;
@@ -112,17 +113,26 @@ static int walk(plumb_grammar *grammar, const plumb_token_trie *trie, const plum
         if (n == 0) break;
     }
     plumb__matcher_destroy(matcher);
-    qsort(times, (size_t)n, sizeof *times, compare_times);
     return n;
 }
 
-/* Of the worst of each round the median counts: a round's own worst may be the scheduler's. */
+/* The median over the rounds of each of n places, in the first round's row, sorted. */
+static void settle_places(double (*times)[MOST_PLACES], int n) {
+    for (int place = 0; place < n; place++) {
+        double of_place[ROUNDS];
+        for (int round = 0; round < ROUNDS; round++) of_place[round] = times[round][place];
+        qsort(of_place, ROUNDS, sizeof *of_place, compare_times);
+        times[0][place] = of_place[ROUNDS / 2];
+    }
+    qsort(times[0], (size_t)n, sizeof *times[0], compare_times);
+}
+
 static void report(int i, const plumb_text *text, const plumb_token_trie *trie, double argmax) {
     plumb_grammar *grammar = NULL;
     plumb_tokens tokens = {0};
     plumb_error err;
-    double start = microseconds(), medians[ROUNDS], worsts[ROUNDS], compiled;
-    double *times = malloc(MOST_PLACES * sizeof *times);
+    double start = microseconds(), compiled;
+    double(*times)[MOST_PLACES] = malloc(ROUNDS * sizeof *times);
     int n = 0;
     if (!times || make_grammar(i, &grammar, &err) != PLUMB_OK ||
         plumb_text_encode(text, answers[i].text, strlen(answers[i].text), true, &tokens, &err) != PLUMB_OK) {
@@ -131,17 +141,14 @@ static void report(int i, const plumb_text *text, const plumb_token_trie *trie, 
     }
     compiled = microseconds() - start;
     for (int round = 0; round < ROUNDS; round++) {
-        n = walk(grammar, trie, &tokens, times);
+        n = walk(grammar, trie, &tokens, times[round]);
         if (n == 0) {
             fprintf(stderr, "%s: the answer does not fit\n", answers[i].name);
             exit(1);
         }
-        medians[round] = times[n / 2];
-        worsts[round] = times[n - 1];
     }
-    qsort(medians, ROUNDS, sizeof *medians, compare_times);
-    qsort(worsts, ROUNDS, sizeof *worsts, compare_times);
-    double median = medians[ROUNDS / 2], worst = worsts[ROUNDS / 2];
+    settle_places(times, n);
+    double median = times[0][n / 2], worst = times[0][n - 1];
     printf("%-12s %4d tokens  compiled in %6.0f us  median %6.1f us (%5.2f of argmax)  worst %7.1f us (%5.2f)\n",
            answers[i].name, n, compiled, median, median / argmax, worst, worst / argmax);
     plumb_tokens_free(&tokens);

@@ -1,15 +1,16 @@
 /* Schemas made to be expensive: each is refused, or compiled and walked, within the limits that README.md states. */
 #include "grammar_test.h"
 
-enum { FITS = PLUMB_OK, REFUSED = PLUMB_ERROR_UNSUPPORTED };
+#define FITS PLUMB_OK
+#define REFUSED PLUMB_ERROR_UNSUPPORTED
 
 /* Compiles; where that is right the grammar is walked some tokens far, wherever it leads. */
-static void check(const vocabulary *v, const char *what, json_t *schema, int expected) {
+static void check(const vocabulary *v, const char *what, json_t *schema, plumb_status expected) {
     plumb_grammar *grammar = NULL;
     plumb_matcher *m = NULL;
     plumb_error err = {0};
     uint64_t random = 1;
-    int status = (int)plumb__grammar_json_schema(schema, &grammar, &err);
+    plumb_status status = plumb__grammar_json_schema(schema, &grammar, &err);
     T_CHECK(status == expected, "%s: %s at %s: %s", what, plumb_status_name(status), err.field, err.found);
     json_decref(schema);
     if (status != PLUMB_OK) return;

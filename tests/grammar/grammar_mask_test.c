@@ -1,4 +1,6 @@
 /* The mask of a place is what trying every token there gives; control tokens are in it only where they may be. */
+#include "base/utf8.h"
+#include "grammar/lexeme.h"
 #include "grammar_test.h"
 
 #define MOST_TOKENS 400
@@ -110,6 +112,76 @@ static void masks(const char *tokenizer, int most, int32_t stride) {
 static void demo_masks(void) { masks(DEMO_MODEL, T_SANITIZED ? 2 : 6, T_SANITIZED ? 7 : 3); }
 static void released_masks(void) { masks(RELEASED_TOKENIZER, 2, T_SANITIZED ? 997 : 211); }
 
+/* Near the bounds of a length every place is another; all tokens are tried at each. */
+static void the_lengths(void) {
+    vocabulary v = open_vocabulary(DEMO_MODEL);
+    json_t *schema = json_pack("{s:s, s:i, s:i}", "type", "string", "minLength", 4, "maxLength", 6);
+    plumb_grammar *grammar = NULL;
+    uint64_t random = 5;
+    T_CHECK(plumb__grammar_json_schema(schema, &grammar, NULL) == PLUMB_OK, "lengths");
+    check_along(&v, grammar, "\"é1é2é3\"", 100, T_SANITIZED ? 3 : 1, &random);
+    plumb__grammar_release(grammar);
+    json_decref(schema);
+    close_vocabulary(&v);
+}
+
+/* Places that look the same at every depth but the last: there no array can be opened. */
+static void the_deepest(void) {
+    vocabulary v = open_vocabulary(DEMO_MODEL);
+    json_t *schema = json_object();
+    plumb_grammar *grammar = NULL;
+    plumb_tokens bracket = {0};
+    T_CHECK(plumb__grammar_json_schema(schema, &grammar, NULL) == PLUMB_OK &&
+                plumb_text_encode(v.text, "[", 1, false, &bracket, NULL) == PLUMB_OK && bracket.count == 1,
+            "setting up");
+    place p = {.grammar = grammar, .v = &v};
+    plumb_matcher *m = at_place(&p);
+    int depth = 0;
+    for (bool taken = true; taken && depth < MOST_TOKENS; depth += taken) {
+        const uint32_t *allowed = plumb__matcher_allowed(m);
+        int32_t token = bracket.ids[0];
+        bool told = allowed[token / 32] >> token % 32 & 1;
+        if (depth > 61) check_place(&p, allowed, "the deepest", 1);
+        taken = plumb__matcher_accept(m, token);
+        T_CHECK(told == taken, "depth %d: told %d, taken %d", depth, told, taken);
+        p.path[p.length++] = token;
+    }
+    T_CHECK(depth > 30 && depth < 100, "%d arrays in each other", depth);
+    plumb_tokens_free(&bracket);
+    plumb__matcher_destroy(m);
+    plumb__grammar_release(grammar);
+    json_decref(schema);
+    close_vocabulary(&v);
+}
+
+/* Enumerates, in order, the byte sequences that are one character of raw text: those of UTF-8 and no others. */
+static void characters_from(uint32_t state, char *bytes, size_t size, uint32_t *next, int *wrong) {
+    for (int byte = 0; byte < 256; byte++) {
+        uint32_t then = plumb__text_step(PLUMB__ALPHABET_RAW, state, (uint8_t)byte);
+        if (then == PLUMB__TEXT_REFUSED) continue;
+        bytes[size] = (char)byte;
+        if (then != PLUMB__TEXT_BETWEEN) {
+            if (size < 3) characters_from(then, bytes, size + 1, next, wrong);
+            else ++*wrong;
+            continue;
+        }
+        char expected[4];
+        while (*next < 0x20 && *next != '\t' && *next != '\n' && *next != '\r') ++*next;
+        if (*next == 0xD800) *next = 0xE000;
+        *wrong += plumb__utf8_write(expected, *next) != size + 1 || memcmp(expected, bytes, size + 1) != 0;
+        ++*next;
+    }
+}
+
+static void the_characters(void) {
+    char bytes[4];
+    uint32_t next = 0;
+    int wrong = 0;
+    characters_from(PLUMB__TEXT_BETWEEN, bytes, 0, &next, &wrong);
+    T_CHECK(wrong == 0, "%d sequences that are no characters", wrong);
+    T_CHECK(next == 0x110000, "up to U+%X", next);
+}
+
 /* After the end only EOS is told, and nothing moves on. */
 static void the_end(void) {
     vocabulary v = open_vocabulary(DEMO_MODEL);
@@ -142,4 +214,5 @@ static void the_end(void) {
     close_vocabulary(&v);
 }
 
-T_MAIN({"demo_masks", demo_masks}, {"released_masks", released_masks}, {"the_end", the_end})
+T_MAIN({"demo_masks", demo_masks}, {"released_masks", released_masks}, {"the_lengths", the_lengths},
+       {"the_deepest", the_deepest}, {"the_characters", the_characters}, {"the_end", the_end})
