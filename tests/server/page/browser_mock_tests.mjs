@@ -207,7 +207,8 @@ export function defineMockTests(browser, base, mock) {
         // Kept for this window only; a reload has it still.
         assert.deepEqual(await keptKeys(page), [null, 'secret']);
         await page.reload();
-        await untilText(page.locator('#model'), mock.model);
+        // The last that the page asks for by itself: it would be refused instead.
+        await untilText(page.locator('#context'), ' of ');
         // The key changes: the request that is refused goes on with the new one.
         mock.key = 'other';
         await ask(page, 'Two?');
