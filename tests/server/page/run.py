@@ -6,7 +6,7 @@
   * `served`: over `PLUMB serve` with a key.
 
 A browser is the Chromium that CHROMIUM names or the system has, driven by playwright-core, which is installed
-into FOLDER.  What lacks Node.js 20, npm, a network or Chromium is skipped (exit status 77), but with PLUMB_CI=1
+into FOLDER.  What lacks Node.js 18, npm, a network or Chromium is skipped (exit status 77), but with PLUMB_CI=1
 in the environment it fails."""
 
 import argparse
@@ -23,7 +23,8 @@ sys.path[:0] = [os.path.dirname(HERE), os.path.dirname(os.path.dirname(HERE))]
 from npm_packages import install, skip  # noqa: E402
 from serving import serving  # noqa: E402
 
-LEAST_NODE = (20, 19)  # takes .js files that are modules for modules
+WEB = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(HERE))), "src", "server", "web")
+LEAST_NODE = 18
 CHROMIUM = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"]
 KEY = "the key of the tests"
 
@@ -31,9 +32,9 @@ KEY = "the key of the tests"
 def check_node():
     node = shutil.which("node")
     told = subprocess.run([node, "--version"], stdout=subprocess.PIPE, text=True, check=False).stdout if node else ""
-    version = re.match(r"v(\d+)\.(\d+)", told)
-    if not version or tuple(int(part) for part in version.groups()) < LEAST_NODE:
-        skip(f"no Node.js {LEAST_NODE[0]}.{LEAST_NODE[1]} or later here")
+    version = re.match(r"v(\d+)", told)
+    if not version or int(version[1]) < LEAST_NODE:
+        skip(f"no Node.js {LEAST_NODE} or later here")
 
 
 def find_chromium():
@@ -46,6 +47,15 @@ def find_chromium():
 
 def run(script, *arguments):
     return subprocess.run(["node", os.path.join(HERE, script), *arguments], check=False).returncode
+
+
+def run_units(names):
+    """On a copy of the page's files that is called a package of modules: elsewhere .js files need not be any."""
+    with tempfile.TemporaryDirectory() as folder:
+        web = shutil.copytree(WEB, os.path.join(folder, "web"))
+        with open(os.path.join(web, "package.json"), "w", encoding="utf-8") as file:
+            file.write('{"type": "module"}')
+        return run("units_test.mjs", web, *names)
 
 
 def run_served(plumb, names):
@@ -66,9 +76,9 @@ def main():
     arguments = parser.parse_args()
     check_node()
     if arguments.part == "units":
-        return run("units_test.mjs", *arguments.names)
+        return run_units(arguments.names)
     os.environ["CHROMIUM"] = find_chromium()
-    os.environ["PLAYWRIGHT"] = os.path.join(install(HERE, arguments.packages), "playwright-core")
+    os.environ["PLAYWRIGHT"] = os.path.join(install(HERE, os.path.abspath(arguments.packages)), "playwright-core")
     if arguments.part == "browser":
         return run("browser_test.mjs", *arguments.names)
     return run_served(arguments.plumb, arguments.names)

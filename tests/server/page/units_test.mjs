@@ -1,10 +1,12 @@
 /* The parts of the page that need no browser: Markdown, server-sent events, trees of messages, figures. */
 import assert from 'node:assert/strict';
+import { pathToFileURL } from 'node:url';
 import { runTests, test } from './check.mjs';
 import { hostileAnswers } from './hostile.mjs';
 import { SAMPLE } from './sample.mjs';
 
-const web = (name) => import(new URL(`../../../src/server/web/${name}`, import.meta.url));
+const [folder, ...wanted] = process.argv.slice(2);
+const web = (name) => import(new URL(name, pathToFileURL(`${folder}/`)));
 const { parse, parseMore } = await web('markdown.js');
 const { parseInline, safeAddress } = await web('markdown_inline.js');
 const { SseParser } = await web('sse.js');
@@ -358,4 +360,4 @@ test('figures', () => {
   assert.equal(figures.contextTokens([{ usage }, {}]), 1290);
 });
 
-await runTests(process.argv.slice(2));
+await runTests(wanted);
