@@ -100,14 +100,19 @@ class App {
     if (!named || named !== this.current) this.show(named ?? tree.newConversation(this.settings.system));
   }
 
+  /* At once: what is typed next is for what is shown next.  Going back in the browser is openAddressed. */
   open(conversation) {
-    if (location.hash.slice(1) === conversation.id) this.closeList();
-    else location.hash = conversation.id; // and then openAddressed
+    if (location.hash.slice(1) === conversation.id) {
+      this.closeList();
+      return;
+    }
+    history.pushState(null, '', `#${conversation.id}`);
+    this.show(conversation);
   }
 
   openNew() {
-    if (location.hash) location.hash = '';
-    else this.show(tree.newConversation(this.settings.system));
+    if (location.hash) history.pushState(null, '', location.pathname);
+    this.show(tree.newConversation(this.settings.system));
   }
 
   show(conversation) {

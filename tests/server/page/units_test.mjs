@@ -1,10 +1,12 @@
 /* The parts of the page that need no browser: Markdown, server-sent events, trees of messages, figures. */
 import assert from 'node:assert/strict';
+import { webcrypto } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
 import { runTests, test } from './check.mjs';
 import { hostileAnswers } from './hostile.mjs';
 import { SAMPLE } from './sample.mjs';
 
+globalThis.crypto ??= webcrypto; // which Node.js 18 has not made global
 const [folder, ...wanted] = process.argv.slice(2);
 const web = (name) => import(new URL(name, pathToFileURL(`${folder}/`)));
 const { parse, parseMore } = await web('markdown.js');
