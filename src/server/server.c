@@ -138,7 +138,7 @@ static void new_id(void *user, const char *prefix, char *id) {
     if (at > 39) at = 39;
     for (int kept = 0; kept < 24;) {
         uint8_t bytes[32];
-        if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) continue; /* interrupted */
+        if (getentropy(bytes, sizeof bytes) != 0) continue; /* it does not do without */
         for (size_t i = 0; i < sizeof bytes && kept < 24; i++)
             if (bytes[i] < 252) id[at + (size_t)kept++] = symbols[bytes[i] % 36]; /* each as often */
     }
