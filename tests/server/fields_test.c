@@ -91,7 +91,41 @@ static void depth(void) {
     }
 }
 
+/* Brackets that nest nothing, a hundred of them. */
+static void width(void) {
+    static const struct {
+        const char *begin, *each, *end;
+    } bodies[] = {{"{\"a\":[[]", ",[]", "]}"}, {"{\"a\":\"\\\"", "[", "\"}"}, {"{\"a\":\"\\\\\",\"b\":\"", "{", "\"}"}};
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        char body[400] = "";
+        strcat(body, bodies[i].begin);
+        for (int n = 0; n < 100; n++) strcat(body, bodies[i].each);
+        strcat(body, bodies[i].end);
+        plumb_api_error error = {0};
+        plumb_fields fields;
+        json_t *root = NULL;
+        T_CHECK(plumb__fields_parse(body, strlen(body), &root, &fields, &error), "%s: %s", body, error.message);
+        json_decref(root);
+    }
+}
+
+/* NUL is a character like another. */
+static void stops(void) {
+    static const char body[] = "{\"stop\":[\"\\u0000a\",\"b\\u0000c\"]}";
+    plumb_api_error error = {0};
+    plumb_fields fields;
+    json_t *root = NULL;
+    plumb_generation *g = plumb__generation_create();
+    bool taken = plumb__fields_parse(body, strlen(body), &root, &fields, &error) &&
+                 plumb__field_stops(&fields, "stop", 2, g);
+    T_CHECK(taken && g->n_stop == 2, "%s", error.message);
+    T_CHECK(g->n_stop == 2 && g->stop[0].size == 2 && !memcmp(g->stop[0].bytes, "\0a", 2) && g->stop[1].size == 3 &&
+                !memcmp(g->stop[1].bytes, "b\0c", 3), "what was given");
+    json_decref(root);
+    plumb__generation_destroy(g);
+}
+
 int main(int argc, char **argv) {
-    static const t_test tests[] = {{"faults", faults}, {"depth", depth}};
+    static const t_test tests[] = {{"faults", faults}, {"depth", depth}, {"width", width}, {"stops", stops}};
     return t_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -34,6 +34,33 @@ static void test_answer(void) {
     close_scheduler(s);
 }
 
+/* The effort stands in the prompt, and so does reasoning that is kept; raw text is text. */
+static void test_manner(void) {
+    static const char history[] =
+        "[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"reasoning_content\": \"because\", "
+        "\"content\": \"b\"}, {\"role\": \"user\", \"content\": \"c\"}]";
+    plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 1});
+    client *c = new_client();
+    for (int manner = 0; manner < 3; manner++) {
+        plumb_generation *g[2];
+        for (int i = 0; i < 2; i++) {
+            g[i] = chat(history, 4);
+            g[i]->thinking = true;
+            g[i]->effort = manner == 1 ? 20 : 75;
+            g[i]->keep_reasoning = manner == 2;
+        }
+        run(s, c, g[0]);
+        CHECK(check_by_hand(g[1], &c->run[0], 0) == c->run[0].usage.prompt_tokens && c->run[0].n_tokens == 4);
+        plumb__generation_destroy(g[1]);
+    }
+    run(s, c, continue_text("<think>", 4)); /* text, not a token */
+    plumb_generation *raw = continue_text("<think>", 4);
+    CHECK(check_by_hand(raw, &c->run[0], 0) == c->run[0].usage.prompt_tokens && c->run[0].usage.prompt_tokens > 2);
+    plumb__generation_destroy(raw);
+    free(c);
+    close_scheduler(s);
+}
+
 static void test_thinking(void) {
     plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 1});
     client *c = new_client();
@@ -323,6 +350,10 @@ static void test_bad_prompts(void) {
     run(s, c, g);
     CHECK(c->failed && c->error.refusal == PLUMB_REFUSAL_BAD_REQUEST && strstr(c->error.message, "4096"));
     g = continue_ids(3, 0, 1, 4);
+    g->ids.ids[1] = -1;
+    run(s, c, g);
+    CHECK(c->failed && c->error.refusal == PLUMB_REFUSAL_BAD_REQUEST && strstr(c->error.message, "-1 at place 1"));
+    g = continue_ids(3, 0, 1, 4);
     g->ids.count = 0;
     run(s, c, g);
     CHECK(c->failed && c->error.refusal == PLUMB_REFUSAL_BAD_REQUEST);
@@ -351,8 +382,9 @@ static void test_refused_options(void) {
 
 int main(int argc, char **argv) {
     static const t_test tests[] = {
-        {"answer", test_answer}, {"thinking", test_thinking}, {"eight_at_once", test_eight_at_once},
-        {"long_prompt_beside", test_long_prompt_beside}, {"resend", test_resend}, {"divergence", test_divergence},
+        {"answer", test_answer}, {"manner", test_manner}, {"thinking", test_thinking},
+        {"eight_at_once", test_eight_at_once}, {"long_prompt_beside", test_long_prompt_beside},
+        {"resend", test_resend}, {"divergence", test_divergence},
         {"copy_of_a_busy_slot", test_copy_of_a_busy_slot}, {"runs", test_runs}, {"seeds", test_seeds},
         {"echo", test_echo}, {"limits", test_limits}, {"bad_prompts", test_bad_prompts},
         {"refused_options", test_refused_options}};

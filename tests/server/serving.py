@@ -27,7 +27,7 @@ class Server:
             connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
             answer = connection.getresponse()
             content = answer.read()
-            if "json" in answer.headers.get("Content-Type", ""):
+            if method != "HEAD" and "json" in answer.headers.get("Content-Type", ""):
                 content = json.loads(content)
             return answer.status, answer.headers, content
         finally:

@@ -135,10 +135,11 @@ def refusals(server):
         status, _, answer = server.ask("POST", path, body)
         equal(status, 400, f"{path} {body[:60]}")
         assert answer["error"]["message"], answer
-    for method, path, status in [("GET", "/nothing", 404), ("GET", CHAT, 405), ("POST", "/health", 405),
-                                 ("GET", "/../../etc/passwd", 404), ("DELETE", "/v1/models", 405)]:
-        found = server.ask(method, path)[0]
-        assert found in (status, 400), f"{method} {path}: {found}"
+    for method, path, status in [("GET", "/nothing", 404), ("GET", "/healthy", 404), ("GET", CHAT, 405), ("PUT", CHAT, 405),
+                                 ("HEAD", CHAT, 405), ("POST", "/health", 405), ("HEAD", "/health", 200),
+                                 ("HEAD", "/tokenize", 405), ("DELETE", "/v1/models", 405)]:
+        equal(server.ask(method, path)[0], status, f"{method} {path}")
+    assert server.ask("GET", "/../../etc/passwd")[0] in (400, 404)
     lost = server.ask("POST", "/v1/responses", {"model": "demo", "input": "x", "previous_response_id": "resp_lost"})
     assert lost[0] in (404, 409), lost
 
@@ -265,13 +266,14 @@ def keys(plumb):
                                              "/v1/messages/count_tokens", "/tokenize", "/detokenize"])):
                 for target in wanted:
                     for given in ({}, {"Authorization": "Bearer first"}, {"Authorization": "Bearer first keyfirst key"},
-                                  {"x-api-key": ""}, {"Authorization": "first key"}):
+                                  {"Authorization": "Bearer first kez"}, {"x-api-key": "tecond"}, {"x-api-key": ""},
+                                  {"Authorization": "first key"}):
                         status, _, answer = server.ask(method, target, "{}" if method == "POST" else None, given)
                         equal(status, 401, f"{target} {given}")
                         assert "error" in answer, answer
             for given in ({"Authorization": "Bearer first key"}, {"Authorization": "bearer second"}, {"x-api-key": "second"}):
                 equal(server.ask("GET", "/v1/models", headers=given)[0], 200, given)
-            for target in ("/health", "/"):
+            for target in ("/health", "/", "/page/app.js"):
                 equal(server.ask("GET", target)[0], 200, target)
 
 
@@ -279,13 +281,17 @@ def origins(plumb):
     with serving(plumb, "--cors", "https://tools.example") as server:
         here = f"http://127.0.0.1:{server.port}"
         for origin, status in ((None, 200), (here, 200), ("https://tools.example", 200), ("https://evil.example", 403),
-                               ("null", 403)):
+                               ("https://tools.example.evil.example", 403), ("http://127.0.0.1", 403),
+                               (f"{here}0", 403), ("null", 403)):
             found = server.ask("GET", "/props", headers={"Origin": origin} if origin else {})
             equal(found[0], status, origin)
             allowed = found[1].get("Access-Control-Allow-Origin")
             equal(allowed, origin if origin == "https://tools.example" else None, origin)
-        # Another name that leads here.
-        equal(server.ask("GET", "/props", headers={"Host": "evil.example"})[0], 403)
+        # Other names that lead here, and what this machine calls itself.
+        for host, status in (("evil.example", 403), ("127.evil.example", 403), ("127.0.0.1.evil.example:80", 403),
+                             ("localhost.evil.example", 403), ("127", 403), ("localhost", 200), ("LOCALHOST:80", 200),
+                             ("127.0.0.2:80", 200), ("[::1]", 200), (f"[::1]:{server.port}", 200)):
+            equal(server.ask("GET", "/props", headers={"Host": host})[0], status, host)
         found = server.ask("OPTIONS", CHAT, headers={
             "Origin": "https://tools.example", "Access-Control-Request-Method": "POST",
             "Access-Control-Request-Headers": "authorization, x-stainless-os"})
