@@ -80,6 +80,9 @@ static const struct {
     {"{\"type\": \"array\", \"prefixItems\": [{\"type\": \"string\", \"format\": \"date\"}, {\"const\": [1, {\"a\": \"b\"}]}],"
      " \"items\": {\"type\": [\"boolean\", \"null\"]}, \"minItems\": 3}",
      "[\"2024-02-29\", [1, {\"a\": \"b\"}], true, null]"},
+    /* Lengths that single tokens reach. */
+    {"{\"type\": \"string\", \"minLength\": 4, \"maxLength\": 9}", "\"abcdefgh\""},
+    {"{\"type\": \"string\", \"minLength\": 6, \"maxLength\": 7}", "\"9z9z9z9\""},
 };
 
 static void masks(const char *tokenizer, int most, int32_t stride) {
@@ -216,3 +219,93 @@ static void the_end(void) {
 
 T_MAIN({"demo_masks", demo_masks}, {"released_masks", released_masks}, {"the_lengths", the_lengths},
        {"the_deepest", the_deepest}, {"the_characters", the_characters}, {"the_end", the_end})
+/* Where nothing may be opened any more, masks of the same places further up are not theirs. */
+static void deepest(void) {
+    static const char *const tokens[] = {"[", "{", "\"", "1", "]"};
+    enum { N = sizeof tokens / sizeof *tokens };
+    vocabulary v = open_vocabulary(DEMO_MODEL);
+    place p = {.v = &v};
+    uint64_t random = 1;
+    bool opens = true;
+    T_CHECK(plumb__grammar_json_object(&p.grammar, NULL) == PLUMB_OK, "any object");
+    for (const char *text = "{\"a\":"; *text; text++) p.path[p.length++] = draw_token(&v, text, 1, &random);
+    plumb_matcher *m = at_place(&p);
+    for (int places = 0; opens && p.length < MOST_TOKENS; places++) {
+        const uint32_t *allowed = plumb__matcher_allowed(m);
+        for (int i = 0; i < N; i++) {
+            int32_t token = draw_token(&v, tokens[i], 1, &random);
+            plumb_matcher *other = at_place(&p);
+            bool told = allowed[token / 32] >> token % 32 & 1, taken = plumb__matcher_accept(other, token);
+            T_CHECK(told == taken, "%s in %d arrays: told %d, taken %d", tokens[i], places, told, taken);
+            if (i == 0) opens = taken;
+            plumb__matcher_destroy(other);
+        }
+        p.path[p.length++] = draw_token(&v, "[", 1, &random);
+        T_CHECK(plumb__matcher_accept(m, p.path[p.length - 1]) == opens, "as told");
+    }
+    T_CHECK(!opens, "a depth without end");
+    plumb__matcher_destroy(m);
+    plumb__grammar_release(p.grammar);
+    close_vocabulary(&v);
+}
+
+/* What is opened can be closed: a place is entered only where its smallest value has room. */
+static void room(void) {
+    static const char *const closing[] = {"n", "u", "l", "]", ",", "["};
+    vocabulary v = open_vocabulary(DEMO_MODEL);
+    uint64_t random = 1;
+    /* Each array ends with one that takes four more. */
+    json_t *schema = json_loads(
+        "{\"$ref\": \"#/$defs/n\", \"$defs\": {\"n\": {\"anyOf\": [{\"type\": \"null\"}, {\"type\": \"array\","
+        " \"prefixItems\": [{\"$ref\": \"#/$defs/n\"}, {\"$ref\": \"#/$defs/a\"}], \"minItems\": 2}]},"
+        " \"a\": {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/b\"}, \"minItems\": 1, \"maxItems\": 1},"
+        " \"b\": {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/c\"}, \"minItems\": 1, \"maxItems\": 1},"
+        " \"c\": {\"type\": \"array\", \"items\": {\"type\": \"null\"}, \"minItems\": 1, \"maxItems\": 1}}}", 0, NULL);
+    place p = {.v = &v};
+    T_CHECK(plumb__grammar_json_schema(schema, &p.grammar, NULL) == PLUMB_OK, "a schema");
+    plumb_matcher *m = at_place(&p);
+    int arrays = 0, tokens = 0;
+    while (arrays < 1000 && plumb__matcher_accept(m, draw_token(&v, "[", 1, &random))) arrays++;
+    T_CHECK(arrays > 8 && arrays < 1000, "%d arrays", arrays);
+    for (bool goes_on = true; goes_on && tokens < 10000; tokens++) {
+        goes_on = false;
+        for (size_t i = 0; !goes_on && i < sizeof closing / sizeof *closing; i++)
+            goes_on = plumb__matcher_accept(m, draw_token(&v, closing[i], 1, &random));
+    }
+    T_CHECK(plumb__matcher_accept(m, v.eos), "stuck after %d arrays and %d tokens", arrays, tokens);
+    plumb__matcher_destroy(m);
+    plumb__grammar_release(p.grammar);
+    json_decref(schema);
+    close_vocabulary(&v);
+}
+
+/* Bytes that begin like a character and are none; each that is one. */
+static void characters(void) {
+    static const struct {
+        const char *bytes;
+        bool right;
+    } texts[] = {
+        {"\x7f", true}, {"\x1f", false}, {"\x80", false}, {"\xc1\xbf", false}, {"\xc2\x80", true}, {"\xdf\xc0", false},
+        {"\xe0\x9f\xbf", false}, {"\xe0\xa0\x80", true}, {"\xed\x9f\xbf", true}, {"\xed\xa0\x80", false},
+        {"\xee\x80\x80", true}, {"\xf0\x8f\xbf\xbf", false}, {"\xf0\x90\x80\x80", true},
+        {"\xf4\x8f\xbf\xbf", true}, {"\xf4\x90\x80\x80", false}, {"\xf5\x80\x80\x80", false}, {"\xe2\x82\"", false}};
+    vocabulary v = open_vocabulary(DEMO_MODEL);
+    uint64_t random = 1;
+    json_t *schema = json_pack("{s:s}", "type", "string");
+    place p = {.v = &v};
+    T_CHECK(plumb__grammar_json_schema(schema, &p.grammar, NULL) == PLUMB_OK, "a string");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        plumb_matcher *m = at_place(&p);
+        bool taken = plumb__matcher_accept(m, draw_token(&v, "\"", 1, &random));
+        for (const char *byte = texts[i].bytes; taken && *byte; byte++)
+            taken = plumb__matcher_accept(m, draw_token(&v, byte, 1, &random));
+        taken = taken && plumb__matcher_accept(m, draw_token(&v, "\"", 1, &random));
+        T_CHECK(taken == texts[i].right, "text %zu: taken %d", i, taken);
+        plumb__matcher_destroy(m);
+    }
+    plumb__grammar_release(p.grammar);
+    json_decref(schema);
+    close_vocabulary(&v);
+}
+
+T_MAIN({"characters", characters}, {"room", room}, {"deepest", deepest}, {"demo_masks", demo_masks}, {"released_masks", released_masks}, {"the_end", the_end})

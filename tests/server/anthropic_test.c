@@ -197,6 +197,8 @@ static const struct {
     {ASK(",\"thinking\":{\"type\":\"enabled\"}"), "thinking.budget_tokens", "missing"},
     {ASK(",\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":1000}"), "thinking.budget_tokens", "expected 1024"},
     {ASK(",\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":1024}"), "thinking.budget_tokens", "less than"},
+    {"{\"max_tokens\":2000,\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":2000},\"messages\":[" USER("Q") "]}",
+     "thinking.budget_tokens", "less than"},
     {ASK(",\"output_config\":{\"effort\":\"huge\"}"), "output_config.effort", "expected one of"},
     {ASK(",\"output_config\":{\"format\":{}}"), "output_config.format.type", "missing"},
     {ASK(",\"output_config\":{\"format\":{\"type\":\"json_schema\"}}"), "output_config.format.schema", "missing"},

@@ -1,5 +1,8 @@
 /* Events as chat completions: each script as a stream and as a whole answer. */
 #include "openai_scene.h"
+#include "server/openai.h"
+
+#include <math.h>
 
 #define HI "'messages':[{'role':'user','content':'hi'}]"
 #define TOOLS ",'tools':[{'type':'function','function':{'name':'f'}}]"
@@ -159,7 +162,7 @@ static void usage(void) {
 
 /* Several runs have one prompt: it counts once, what they generate adds up, their time does not. */
 static void usage_of_runs(void) {
-    static const plumb_usage first = {100, 40, 20, 5, 2.0, 4.0}, second = {100, 99, 30, 6, 0.25, 8.0};
+    static const plumb_usage first = {100, 40, 20, 5, 2.0, 8.0}, second = {100, 99, 30, 6, 0.25, 4.0};
     plumb_api_request *request = NULL;
     plumb_generation *g = NULL;
     plumb_api_error error;
@@ -184,6 +187,17 @@ static void usage_of_runs(void) {
     recorder_free(&r);
     plumb__generation_destroy(g);
     plumb__openai_chat.destroy(request);
+}
+
+/* What a grammar or a bias excludes has the logarithm of 0, which JSON cannot say. */
+static void impossible_tokens(void) {
+    const float values[] = {-INFINITY, -0.5f};
+    for (int i = 0; i < 2; i++) {
+        json_t *value = plumb__openai_logprob_value(values[i]);
+        const double wanted = i == 0 ? -9999.0 : -0.5, found = json_real_value(value);
+        T_CHECK(json_is_real(value) && !(found < wanted) && !(found > wanted), "%g", found);
+        json_decref(value);
+    }
 }
 
 /* ---- Errors ---- */
@@ -264,6 +278,7 @@ int main(int argc, char **argv) {
                                    {"whole_answers", whole_answers},
                                    {"usage", usage},
                                    {"usage_of_runs", usage_of_runs},
+                                   {"impossible_tokens", impossible_tokens},
                                    {"refusals_of_all_kinds", refusals_of_all_kinds},
                                    {"failures", failures}};
     context = fixture_context(&text, &sampling);

@@ -221,6 +221,8 @@ static void test_unsent(void) {
     let_go();
     until_ended(quick);
     T_CHECK(!slow->ended && slow->run[0].n_tokens <= 2, "%d tokens", slow->run[0].n_tokens);
+    const struct timespec moment = {.tv_nsec = 20000000};
+    (void)nanosleep(&moment, NULL); /* the worker sleeps by now, most likely, so that a lost wake shows */
     plumb__scheduler_set_unsent(s, slow->job, 1 << 20);
     until_ended(slow);
     plumb_generation *g = continue_text("Once upon a time", 30);

@@ -150,6 +150,12 @@ def own_figures(server):
     equal(server.ask("POST", "/detokenize", {"tokens": tokens})[2]["content"], text)
     with_bos = server.ask("POST", "/tokenize", {"content": text, "add_bos": True, "with_pieces": True})[2]
     equal([t["id"] for t in with_bos["tokens"]][1:], tokens)
+    bos = server.ask("POST", "/tokenize", {"content": "<｜begin▁of▁sentence｜>", "match_control": True})[2]
+    equal((bos["tokens"], bos["count"]), ([with_bos["tokens"][0]["id"]], 1))
+    pieces = [t["piece"] for t in with_bos["tokens"][1:]]
+    equal(b"".join(bytes(p) if isinstance(p, list) else p.encode() for p in pieces), text.encode())
+    assert any(isinstance(p, list) for p in pieces), pieces
+    equal(server.ask("POST", "/detokenize", {"tokens": tokens[:-1]})[2]["content"], text[:-1] + "\ufffd")
     equal(server.ask("GET", "/health")[2], {"status": "ok"})
     properties = server.ask("GET", "/props")[2]
     assert properties["context"] > 0 and properties["slots"] == len(server.slots()), properties
@@ -157,6 +163,8 @@ def own_figures(server):
     answer = chat(server, [user("Hello there")], max_tokens=5)
     after = metrics(server)
     equal(after["plumb_jobs_finished_total"], before["plumb_jobs_finished_total"] + 1)
+    equal(after["plumb_jobs_failed_total"], before["plumb_jobs_failed_total"])
+    equal(after["plumb_http_requests_total"], before["plumb_http_requests_total"] + 2)
     equal(after["plumb_generated_tokens_total"] - before["plumb_generated_tokens_total"], answer["usage"]["completion_tokens"])
     equal(after["plumb_prompt_tokens_total"] - before["plumb_prompt_tokens_total"], answer["usage"]["prompt_tokens"])
 
@@ -195,6 +203,9 @@ def hang_up(server):
                 got += len(client.recv(100))
             if wanted == 0:
                 server.until(lambda: any(s["state"] != "idle" for s in server.slots()), "slot at work")
+            elif wanted > 1000:
+                slot = next(s for s in server.slots() if s["state"] == "decoding")
+                assert slot["prompt_done"] == slot["prompt_tokens"] > 0 < slot["generated_tokens"], slot
         server.until(lambda: all(s["state"] == "idle" for s in server.slots()), "idle slots")
     assert metrics(server)["plumb_jobs_cancelled_total"] == 3
 
@@ -224,7 +235,9 @@ def progress_is_told(server):
     body = json.dumps(plain([user(words)], stream=True, max_tokens=2)).encode()
     connection = server.connect()
     connection.request("POST", CHAT, body, {"Content-Type": "application/json"})
-    lines = connection.getresponse().read().decode().split("\n")
+    answer = connection.getresponse()
+    equal((answer.headers["Content-Type"], answer.headers["Cache-Control"]), ("text/event-stream", "no-store"))
+    lines = answer.read().decode().split("\n")
     connection.close()
     comments = [i for i, line in enumerate(lines) if line.startswith(":")]
     contents = [i for i, line in enumerate(lines) if '"content":"' in line and '"content":""' not in line]
@@ -252,6 +265,7 @@ def stop_without_waiting(plumb):
         server.process.send_signal(signal.SIGINT)
         server.until(lambda: any("stopping" in line for line in server.said), "word of stopping")
         server.process.send_signal(signal.SIGINT)
+        assert "stopping" in list(events)[-1]["error"]["message"]
         equal(server.process.wait(60), 0)
 
 
