@@ -210,6 +210,12 @@ static void test_destroy(void) {
 
 /* ---- Clients that do not read ------------------------------------------------------------------ */
 
+/* Most likely, so that a lost wake shows; nothing is wrong if it does not. */
+static void let_worker_sleep(void) {
+    const struct timespec moment = {.tv_nsec = 20000000};
+    (void)nanosleep(&moment, NULL);
+}
+
 static void test_unsent(void) {
     plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 2});
     client *slow = new_client(), *quick = new_client();
@@ -221,8 +227,7 @@ static void test_unsent(void) {
     let_go();
     until_ended(quick);
     T_CHECK(!slow->ended && slow->run[0].n_tokens <= 2, "%d tokens", slow->run[0].n_tokens);
-    const struct timespec moment = {.tv_nsec = 20000000};
-    (void)nanosleep(&moment, NULL); /* the worker sleeps by now, most likely, so that a lost wake shows */
+    let_worker_sleep();
     plumb__scheduler_set_unsent(s, slow->job, 1 << 20);
     until_ended(slow);
     plumb_generation *g = continue_text("Once upon a time", 30);
@@ -231,6 +236,23 @@ static void test_unsent(void) {
     plumb__generation_destroy(g);
     free(slow);
     free(quick);
+    close_scheduler(s);
+}
+
+/* Whoever goes without reading frees the slot at once. */
+static void test_cancel_unsent(void) {
+    plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 1});
+    client *c = new_client();
+    hold();
+    CHECK(submit(s, c, continue_text("Once upon a time", 30)));
+    wait_until_held();
+    plumb__scheduler_set_unsent(s, c->job, (1 << 20) + 1);
+    let_go();
+    let_worker_sleep();
+    cancel(c);
+    until_idle(s);
+    CHECK(stats_of(s).jobs_cancelled == 1 && !c->ended);
+    free(c);
     close_scheduler(s);
 }
 
@@ -266,7 +288,8 @@ int main(int argc, char **argv) {
         {"cancel_in_queue", test_cancel_in_queue}, {"cancel_in_prompt", test_cancel_in_prompt},
         {"cancel_between_quanta", test_cancel_between_quanta}, {"cancel_in_delivery", test_cancel_in_delivery},
         {"cancel_of_runs", test_cancel_of_runs}, {"many_cancelled", test_many_cancelled},
-        {"destroy", test_destroy}, {"unsent", test_unsent}, {"undelivered", test_undelivered}};
+        {"destroy", test_destroy}, {"unsent", test_unsent},
+        {"cancel_unsent", test_cancel_unsent}, {"undelivered", test_undelivered}};
     int status = t_main(argc, argv, tests, (int)(sizeof tests / sizeof tests[0]));
     close_demo();
     return status;
