@@ -559,47 +559,35 @@ static void not_held(void) {
     server_close(&s);
 }
 
-/* An answer that goes on with the one that was sent is remembered as one. */
-static void continued_answer(void) {
+static void remembered(void) {
+    static const struct {
+        const char *body, *script, *messages; /* before the next question */
+    } turns[] = {
+        /* An answer that goes on with the one that was sent is one. */
+        {"{\"input\":[" USER("Q") ",{\"role\":\"assistant\",\"content\":\"It is\"}]}", "start\nsay  so.\nstop",
+         USER("Q") ",{\"role\":\"assistant\",\"content\":\"It is so.\"},"},
+        /* What a request adds to the first message is its own. */
+        {"{\"input\":[{\"role\":\"system\",\"content\":\"S\"}," USER("Q") "],\"tools\":[{\"type\":\"function\","
+         "\"name\":\"look\"}]}", "start\nsay A\nstop",
+         "{\"role\":\"system\",\"content\":\"S\"}," USER("Q") ",{\"role\":\"assistant\",\"content\":\"A\"},"},
+        /* The turn was the model's, if it said nothing. */
+        {"{\"input\":\"Q\"}", "start\nstop", USER("Q") ",{\"role\":\"assistant\",\"content\":\"\"},"},
+    };
     server s;
     server_open(&s);
-    recorder r = answer(&s, "{\"input\":[" USER("Q") ",{\"role\":\"assistant\",\"content\":\"It is\"}]}",
-                        "start\nsay  so.\nstop");
-    char *id = id_of(&r);
-    check_continued(&s, id, "[" SYSTEM2 USER("Q") ",{\"role\":\"assistant\",\"content\":\"It is so.\"}," USER("Next") "]", 0);
-    free(id);
-    recorder_free(&r);
-    server_close(&s);
-}
-
-/* What is remembered are the messages that were sent, not what a request adds to the first or makes of the last. */
-static void remembered_as_sent(void) {
-    server s;
-    server_open(&s);
-    recorder r = answer(&s, "{\"input\":[{\"role\":\"system\",\"content\":\"S\"}," USER("Q") "],"
-                        "\"tools\":[{\"type\":\"function\",\"name\":\"look\"}]}", "start\nsay A\nstop");
-    char *id = id_of(&r);
-    check_continued(&s, id, "[" SYSTEM2 "{\"role\":\"system\",\"content\":\"S\"}," USER("Q")
-                    ",{\"role\":\"assistant\",\"content\":\"A\"}," USER("Next") "]", 0);
-    free(id);
-    recorder_free(&r);
-    server_close(&s);
-}
-
-/* The turn was the model's, if it said nothing. */
-static void empty_answer(void) {
-    server s;
-    server_open(&s);
-    recorder r = answer(&s, "{\"input\":\"Q\"}", "start\nstop");
-    char *id = id_of(&r);
-    check_continued(&s, id, "[" SYSTEM2 USER("Q") ",{\"role\":\"assistant\",\"content\":\"\"}," USER("Next") "]", 0);
-    free(id);
-    recorder_free(&r);
+    for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++) {
+        char messages[400];
+        recorder r = answer(&s, turns[i].body, turns[i].script);
+        char *id = id_of(&r);
+        snprintf(messages, sizeof messages, "[" SYSTEM2 "%s" USER("Next") "]", turns[i].messages);
+        check_continued(&s, id, messages, 0);
+        free(id);
+        recorder_free(&r);
+    }
     server_close(&s);
 }
 
 T_MAIN({"reading", reading}, {"forbidden_calls", forbidden_calls}, {"refusing", refusing}, {"whole", whole},
        {"stream", stream}, {"deltas_add_up", deltas_add_up}, {"ends", ends}, {"early_failures", early_failures},
        {"failure_while_waiting", failure_while_waiting},
-       {"continuing", continuing}, {"not_held", not_held}, {"continued_answer", continued_answer},
-       {"remembered_as_sent", remembered_as_sent}, {"empty_answer", empty_answer})
+       {"continuing", continuing}, {"not_held", not_held}, {"remembered", remembered})
