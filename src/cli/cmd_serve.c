@@ -86,15 +86,19 @@ static int create(serving *s) {
         .effort = (int)o->think_level, .keep_alive_seconds = (int)o->keep_alive, .wish = wish, .user = s,
         .log = on_log, .log_user = (void *)(uintptr_t)o};
     plumb_error err = {0};
-    if (plumb__server_create(&options, &s->server, &err) != PLUMB_OK) return cli_report(o, &err);
+    return plumb__server_create(&options, &s->server, &err) == PLUMB_OK ? CLI_OK : cli_report(o, &err);
+}
+
+static void announce(serving *s) {
+    const cli_options *o = s->runtime.options;
+    const plumb_model_info *info = &s->runtime.info;
     const char *left = strchr(o->host, ':') ? "[" : "", *right = *left ? "]" : "";
-    cli_complain(o, "%s at http://%s%s%s:%d, up to %d answers at a time, %lld tokens each", options.model_id,
-                 left, o->host, right, plumb__server_port(s->server), options.slots,
-                 (long long)options.context);
+    cli_complain(o, "%s at http://%s%s%s:%d, up to %d answers at a time, %lld tokens each",
+                 model_id(o, info, s->id, sizeof s->id), left, o->host, right, plumb__server_port(s->server),
+                 (int)o->parallel, (long long)context_of(o, info));
     if (!s->api_keys && strcmp(o->host, "127.0.0.1") != 0 && strcmp(o->host, "localhost") != 0 &&
         strcmp(o->host, "::1") != 0)
         cli_complain(o, "anybody who reaches %s may ask; --api-key FILE asks for a key", o->host);
-    return CLI_OK;
 }
 
 int cli_run_serve(const cli_options *options) {
@@ -106,6 +110,7 @@ int cli_run_serve(const cli_options *options) {
     if (status == CLI_OK) status = create(&s);
     plumb_error err = {0};
     if (status == CLI_OK && cli_runtime_begin(&s.runtime, &err) != PLUMB_OK) status = cli_report(options, &err);
+    if (status == CLI_OK) announce(&s); /* signals are caught: whoever reads it may stop the server at once */
     if (status == CLI_OK && plumb__server_run(s.server, &err) != PLUMB_OK) status = cli_report(options, &err);
     plumb__server_destroy(s.server);
     free(s.api_keys);

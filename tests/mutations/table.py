@@ -2824,6 +2824,9 @@ MUTATIONS = [
         "    size += plumb_detokenizer_finish(&d, bytes + size, capacity - size);\n",
         "",
         "server_talks", "what never became a character is told"),
+    one("told_before_signals_are_caught", "src/cli/cmd_serve.c", "    if (status == CLI_OK && cli_runtime_begin(",
+        "    if (status == CLI_OK) announce(&s);\n    if (status == CLI_OK && cli_runtime_begin(", "server_talks",
+        "whoever reads the address may stop the server"),
     # ---- OpenAI's APIs -------------------------------------------------------------------------
     one("a_drop_is_kept", OPENAI + "chat_write.c",
         "        json_decref(run->call);\n        run->call = NULL;\n        break;",

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -14,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from serving import serving  # noqa: E402
+from serving import PATIENCE, serving  # noqa: E402
 
 CHAT = "/v1/chat/completions"
 CONTROL = ["<｜User｜>", "<think>", "</think>", "<｜end▁of▁sentence｜>", "<｜deepseek_image｜>", "<｜DSML｜ calls>"]
@@ -257,6 +258,37 @@ def graceful_stop(plumb):
         equal(server.process.wait(60), 0)
 
 
+def catches(process, number):
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        return int(re.search(r"SigCgt:\s*(\w+)", file.read()).group(1), 16) >> number - 1 & 1
+
+
+def stopped_at_once(plumb):
+    """Whoever has read where it listens may stop it: before it can say so, signals are caught."""
+    if not os.path.exists("/proc/self/status"):
+        return
+    take, full = os.pipe()
+    os.set_blocking(full, False)
+    try:
+        while True:
+            os.write(full, b"." * 4096)
+    except BlockingIOError:
+        os.set_blocking(full, True)
+    process = subprocess.Popen([plumb, "serve", "--quiet", "--port", "0"], stderr=full)
+    os.close(full)
+    try:
+        end = time.time() + PATIENCE
+        while not catches(process, signal.SIGTERM):
+            assert process.poll() is None and time.time() < end, "signals are not caught"
+            time.sleep(0.02)
+        process.terminate()
+        with open(take, "rb") as rest:
+            rest.read()
+        equal(process.wait(PATIENCE), 0)
+    finally:
+        process.kill()
+
+
 def stop_without_waiting(plumb):
     with serving(plumb, "-c", "4096") as server:
         events = server.events(CHAT, plain([user("Tell me a story.")], stream=True, max_tokens=4000, temperature=1,
@@ -392,7 +424,7 @@ def restarted(plumb):
 
 SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, own_figures, resend, hang_up, slow_reader,
           progress_is_told]
-OWN = [graceful_stop, stop_without_waiting, keys, origins, full_queue, model_names, waiting_streams_live, restarted]
+OWN = [graceful_stop, stopped_at_once, stop_without_waiting, keys, origins, full_queue, model_names, waiting_streams_live, restarted]
 
 
 def main():
