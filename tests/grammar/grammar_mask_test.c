@@ -217,31 +217,6 @@ static void the_end(void) {
     close_vocabulary(&v);
 }
 
-T_MAIN({"demo_masks", demo_masks}, {"released_masks", released_masks}, {"the_lengths", the_lengths},
-       {"the_deepest", the_deepest}, {"the_characters", the_characters}, {"the_end", the_end})
-/* Where nothing may be opened any more, masks of the same places further up are not theirs. */
-static void deepest(void) {
-    vocabulary v = open_vocabulary(DEMO_MODEL);
-    place p = {.v = &v};
-    uint64_t random = 1;
-    bool opens = true;
-    T_CHECK(plumb__grammar_json_object(&p.grammar, NULL) == PLUMB_OK, "any object");
-    for (const char *text = "{\"a\":"; *text; text++) p.path[p.length++] = draw_token(&v, text, 1, &random);
-    plumb_matcher *m = at_place(&p);
-    for (int places = 0; opens && p.length < MOST_TOKENS; places++) {
-        const uint32_t *allowed = plumb__matcher_allowed(m);
-        int32_t open = draw_token(&v, "[", 1, &random);
-        check_place(&p, allowed, "arrays", T_SANITIZED ? 7 : 1);
-        p.path[p.length++] = open;
-        opens = allowed[open / 32] >> open % 32 & 1;
-        T_CHECK(plumb__matcher_accept(m, open) == opens, "in %d arrays", places);
-    }
-    T_CHECK(!opens, "a depth without end");
-    plumb__matcher_destroy(m);
-    plumb__grammar_release(p.grammar);
-    close_vocabulary(&v);
-}
-
 /* What is opened can be closed: a place is entered only where its smallest value has room. */
 static void room(void) {
     static const char *const closing[] = {"n", "u", "l", "]", ",", "["};
@@ -272,33 +247,5 @@ static void room(void) {
     close_vocabulary(&v);
 }
 
-/* Bytes that begin like a character and are none; each that is one. */
-static void characters(void) {
-    static const struct {
-        const char *bytes;
-        bool right;
-    } texts[] = {
-        {"\x7f", true}, {"\x1f", false}, {"\x80", false}, {"\xc1\xbf", false}, {"\xc2\x80", true}, {"\xdf\xc0", false},
-        {"\xe0\x9f\xbf", false}, {"\xe0\xa0\x80", true}, {"\xed\x9f\xbf", true}, {"\xed\xa0\x80", false},
-        {"\xee\x80\x80", true}, {"\xf0\x8f\xbf\xbf", false}, {"\xf0\x90\x80\x80", true},
-        {"\xf4\x8f\xbf\xbf", true}, {"\xf4\x90\x80\x80", false}, {"\xf5\x80\x80\x80", false}, {"\xe2\x82\"", false}};
-    vocabulary v = open_vocabulary(DEMO_MODEL);
-    uint64_t random = 1;
-    json_t *schema = json_pack("{s:s}", "type", "string");
-    place p = {.v = &v};
-    T_CHECK(plumb__grammar_json_schema(schema, &p.grammar, NULL) == PLUMB_OK, "a string");
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        plumb_matcher *m = at_place(&p);
-        bool taken = plumb__matcher_accept(m, draw_token(&v, "\"", 1, &random));
-        for (const char *byte = texts[i].bytes; taken && *byte; byte++)
-            taken = plumb__matcher_accept(m, draw_token(&v, byte, 1, &random));
-        taken = taken && plumb__matcher_accept(m, draw_token(&v, "\"", 1, &random));
-        T_CHECK(taken == texts[i].right, "text %zu: taken %d", i, taken);
-        plumb__matcher_destroy(m);
-    }
-    plumb__grammar_release(p.grammar);
-    json_decref(schema);
-    close_vocabulary(&v);
-}
-
-T_MAIN({"characters", characters}, {"room", room}, {"deepest", deepest}, {"demo_masks", demo_masks}, {"released_masks", released_masks}, {"the_end", the_end})
+T_MAIN({"demo_masks", demo_masks}, {"released_masks", released_masks}, {"the_lengths", the_lengths},
+       {"the_deepest", the_deepest}, {"the_characters", the_characters}, {"the_end", the_end}, {"room", room})
