@@ -27,6 +27,7 @@ static void step_together(const specimen *s, plumb_model *model, int64_t n, floa
             T_CHECK(!memcmp(row[i], expected + position * s->vocab, (size_t)s->vocab * sizeof(float)),
                     "%s, %" PRId64 " together: position %" PRId64, s->name, n, position);
             memcpy(logits + position * s->vocab, row[i], (size_t)s->vocab * sizeof(float));
+            T_CHECK(plumb_session_known(session[i], s->tokens, s->count) == position + 1, "what was evaluated is known");
         }
     }
     for (int64_t i = 0; i < n; i++) plumb_session_destroy(session[i]);
