@@ -7,6 +7,9 @@ target_compile_options(plumb_flags INTERFACE
   -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes -Wvla)
 target_compile_definitions(plumb_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
+if(APPLE) # whose struct stat has other names for POSIX's
+  target_compile_definitions(plumb_flags INTERFACE st_mtim=st_mtimespec st_ctim=st_ctimespec)
+endif()
 if(PLUMB_WERROR)
   target_compile_options(plumb_flags INTERFACE -Werror)
 endif()
