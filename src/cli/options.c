@@ -160,6 +160,10 @@ static cli_exit set_value(parse *p, const cli_option *row, const char *text) {
         if (*text == '\0') return refuse(p, "--%s: found '', expected a path", row->name);
         *(const char **)field = text;
         return CLI_OK;
+    case CLI_WORD:
+        if (*text == '\0') return refuse(p, "--%s: found '', expected %s", row->name, row->value);
+        *(const char **)field = text;
+        return CLI_OK;
     case CLI_BIAS: return add_bias(p, text);
     case CLI_INTEGER:
         if (cli_parse_integer(text, row->low, row->high, field)) return CLI_OK;

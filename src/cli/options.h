@@ -123,6 +123,7 @@ typedef enum cli_kind {
     CLI_NUMBER,   /* double within least..most */
     CLI_TEXT,     /* const char *, borrowed from argv */
     CLI_PATH,     /* the same, not empty */
+    CLI_WORD,     /* the same for what is no path */
     CLI_LEVEL,    /* int64_t 0..100 or one of low, high, max */
     CLI_BIAS,     /* ID=B, repeatable, collected in bias */
     CLI_BYTES,    /* int64_t: bytes, or NGB */

@@ -94,15 +94,15 @@ const cli_option cli_option_rows[] = {
      .help = "neither read nor write what was typed in other runs"},
 
     /* serving */
-    {.name = "host", .value = "ADDRESS", .kind = CLI_PATH, .field = FIELD(host), .preset = "127.0.0.1",
+    {.name = "host", .value = "ADDRESS", .kind = CLI_WORD, .field = FIELD(host), .preset = "127.0.0.1",
      .commands = CLI_SERVE, .help = "address or name to listen at; 0.0.0.0 is every address of this machine"},
     {.name = "port", .value = "N", .kind = CLI_INTEGER, .field = FIELD(port), .low = 0, .high = 65535,
      .preset = "8000", .commands = CLI_SERVE, .help = "port to listen at; 0 takes one that is free"},
     {.name = "api-key", .value = "FILE", .kind = CLI_PATH, .field = FIELD(api_key), .commands = CLI_SERVE,
      .help = "answer only requests that give one of the keys in FILE, one a line"},
-    {.name = "cors", .value = "ORIGIN", .kind = CLI_PATH, .field = FIELD(cors), .commands = CLI_SERVE,
+    {.name = "cors", .value = "ORIGIN", .kind = CLI_WORD, .field = FIELD(cors), .commands = CLI_SERVE,
      .help = "let pages of this origin (https://example.org, or * for all) ask from a browser"},
-    {.name = "model-name", .value = "ID", .kind = CLI_PATH, .field = FIELD(model_name), .commands = CLI_SERVE,
+    {.name = "model-name", .value = "ID", .kind = CLI_WORD, .field = FIELD(model_name), .commands = CLI_SERVE,
      .help = "what clients call the model (default: the last part of its path)"},
     {.name = "parallel", .value = "N", .kind = CLI_INTEGER, .field = FIELD(parallel), .low = 1, .high = 64,
      .preset = "4", .commands = CLI_SERVE, .help = "answers at the same time, and sessions kept in memory"},

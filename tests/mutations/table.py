@@ -2918,4 +2918,7 @@ MUTATIONS = [
         "size > LONGEST_TOKEN || is_added(trie->text, id, bytes, size)",
         "size > LONGEST_TOKEN",
         "grammar_mask_test", "control tokens are no text, whatever their bytes spell"),
+    one("empty_words_taken", "src/cli/options.c",
+        "if (*text == '\\0') return refuse(p, \"--%s: found '', expected %s\", row->name, row->value);\n", "",
+        "cli_options", "an empty address, origin or name is most often a variable that was not set"),
 ]
