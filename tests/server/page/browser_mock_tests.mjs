@@ -41,6 +41,12 @@ export function defineMockTests(browser, base, mock) {
     }));
   });
 
+  onPage('welcome', {}, async (page) => {
+    await page.locator('#welcome').waitFor();
+    assert.ok(await page.locator('#scroller').evaluate((scroller) => scroller.scrollHeight <= scroller.clientHeight),
+      'a page without messages scrolls');
+  });
+
   onPage('streaming', {}, async (page) => {
     const answer = await ask(page, 'mock:hold');
     await untilText(answer.locator('.content'), 'The first half,');
