@@ -2,6 +2,7 @@
 #include "server/server_parts.h"
 
 #include "base/alloc.h"
+#include "server/text_buffer.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -51,9 +52,9 @@ void plumb__endpoint_props(plumb_server *server, plumb_http_exchange *exchange, 
     const plumb_server_options *o = &server->options;
     plumb_model_info info;
     plumb_model_get_info(o->model, &info);
-    json_t *sampling = json_pack("{s:f,s:f,s:i,s:f}", "temperature", (double)server->sampling.temperature,
-                                 "top_p", (double)server->sampling.top_p, "top_k", (int)server->sampling.top_k,
-                                 "min_p", (double)server->sampling.min_p);
+    json_t *sampling = json_pack("{s:o,s:o,s:i,s:o}", "temperature", plumb__json_float(server->sampling.temperature),
+                                 "top_p", plumb__json_float(server->sampling.top_p), "top_k",
+                                 (int)server->sampling.top_k, "min_p", plumb__json_float(server->sampling.min_p));
     json_t *model = json_pack("{s:I,s:I,s:I,s:I,s:b}", "vocab_size", (json_int_t)info.vocab_size, "layers",
                               (json_int_t)info.layers, "experts", (json_int_t)info.experts, "max_positions",
                               (json_int_t)info.max_positions, "streaming", (int)info.streaming);

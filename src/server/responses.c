@@ -220,13 +220,6 @@ static json_t *given_or(const plumb_fields *fields, const char *key, json_t *oth
     return json_incref(given);
 }
 
-/* 0.95, not the 0.949999988 that is nearest to it among floats. */
-static json_t *number_of(float value) {
-    char text[32];
-    snprintf(text, sizeof text, "%.6g", (double)value);
-    return json_real(strtod(text, NULL));
-}
-
 /* The effort as it was asked for, or as it is. */
 static json_t *effort_object(const plumb_fields *fields, const plumb_generation *g) {
     plumb_fields asked;
@@ -248,10 +241,10 @@ static json_t *make_response(const plumb_fields *fields, const plumb_api_request
         "max_output_tokens", given_or(fields, "max_output_tokens", json_null()), "metadata",
         given_or(fields, "metadata", json_object()), "previous_response_id",
         given_or(fields, "previous_response_id", json_null()), "reasoning", effort_object(fields, g), "temperature",
-        given_or(fields, "temperature", number_of(g->sampling.temperature)), "text",
+        given_or(fields, "temperature", plumb__json_float(g->sampling.temperature)), "text",
         given_or(fields, "text", json_pack("{s:{s:s}}", "format", "type", "text")), "tool_choice",
         given_or(fields, "tool_choice", json_string("auto")), "tools", given_or(fields, "tools", json_array()), "top_p",
-        given_or(fields, "top_p", number_of(g->sampling.top_p)), "user", given_or(fields, "user", json_null()));
+        given_or(fields, "top_p", plumb__json_float(g->sampling.top_p)), "user", given_or(fields, "user", json_null()));
     bool whole = json_object_update(response, echo) == 0;
     json_decref(echo);
     if (whole) return response;

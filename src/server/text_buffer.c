@@ -1,6 +1,7 @@
 /* See text_buffer.h. */
 #include "server/text_buffer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,4 +57,10 @@ json_t *plumb__text_json_bytes(const char *bytes, size_t size) {
 
 json_t *plumb__text_json(const plumb_text_buffer *text) {
     return text->failed ? NULL : plumb__text_json_bytes(text->bytes, (size_t)text->size);
+}
+
+json_t *plumb__json_float(float value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.6g", (double)value);
+    return json_real(strtod(text, NULL));
 }

@@ -24,4 +24,7 @@ void plumb__text_free(plumb_text_buffer *text);
 json_t *plumb__text_json_bytes(const char *bytes, size_t size);
 json_t *plumb__text_json(const plumb_text_buffer *text); /* NULL also if it failed */
 
+/* 0.95, not the 0.949999988 that is nearest to it among floats. */
+json_t *plumb__json_float(float value);
+
 #endif

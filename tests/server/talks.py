@@ -160,6 +160,7 @@ def own_figures(server):
     equal(server.ask("GET", "/health")[2], {"status": "ok"})
     properties = server.ask("GET", "/props")[2]
     assert properties["context"] > 0 and properties["slots"] == len(server.slots()), properties
+    equal(properties["sampling"], {"temperature": 1, "top_p": 0.95, "top_k": 0, "min_p": 0})
     before = metrics(server)
     answer = chat(server, [user("Hello there")], max_tokens=5)
     after = metrics(server)
