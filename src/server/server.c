@@ -17,6 +17,7 @@ enum {
     TICKS_A_SECOND = 1000 / TICK_MILLISECONDS,
     DEFAULT_KEEP_ALIVE = 10,
     DEFAULT_PATIENCE = 30,
+    LAST_SECONDS = 3, /* for clients to take what is left, when nothing runs any more */
     MOST_RUNS = 16
 };
 
@@ -167,8 +168,10 @@ void plumb__server_log(const plumb_server *server, plumb_log_level level, const 
 
 /* ---- Stopping ---- */
 
+/* Ends what runs.  A client that takes its answer slowly, or not at all, is not waited for much longer. */
 static void cancel_all(plumb_server *server) {
     while (server->first) plumb__served_cancel(server->first);
+    if (server->cut_at == 0) server->cut_at = plumb__now() + LAST_SECONDS;
 }
 
 static void begin_stopping(plumb_server *server) {
@@ -196,7 +199,8 @@ static void tick(void *user) {
     if (wish != PLUMB_SERVER_GO_ON && !server->stopping) begin_stopping(server);
     if (!server->stopping) return;
     if (wish == PLUMB_SERVER_STOP_NOW || plumb__now() > server->stop_at) cancel_all(server);
-    if (plumb__http_open_exchanges(server->http) == 0) plumb__http_stop(server->http);
+    bool cut = server->cut_at > 0 && plumb__now() > server->cut_at;
+    if (cut || plumb__http_open_exchanges(server->http) == 0) plumb__http_stop(server->http);
 }
 
 /* ---- Life ---- */

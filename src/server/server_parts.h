@@ -19,6 +19,7 @@ struct plumb_server {
     plumb_served *first;    /* requests on their way */
     int64_t started, requests; /* seconds since 1970; served so far */
     double stop_at;         /* when patience ends, by plumb__now; 0: not stopping */
+    double cut_at;          /* when the loop ends whatever is left to send; 0: something may still run */
     int64_t ticks;
     bool stopping;
 };

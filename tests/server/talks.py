@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What clients do to a server: talks.py PLUMB [NAME...].  Each case has a server of its own or shares one."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -212,8 +213,9 @@ def hang_up(server):
     assert metrics(server)["plumb_jobs_cancelled_total"] == 3
 
 
-def slow_reader(server):
-    """Who takes nothing for a while is waited for, and gets all of it."""
+@contextlib.contextmanager
+def stalled(server):
+    """A client that has taken nothing of its long answer until that waits for it."""
     body = json.dumps(plain([user("Tell me a story.")], stream=True, max_tokens=2000, temperature=1, logprobs=True,
                             top_logprobs=20, logit_bias={"1": -100})).encode()
     with socket.socket() as client:
@@ -227,6 +229,13 @@ def slow_reader(server):
             count = metrics(server)["plumb_generated_tokens_total"]
             time.sleep(0.3)
         equal(metrics(server)["plumb_jobs_finished_total"], before["plumb_jobs_finished_total"], "it did not wait")
+        yield client
+
+
+def slow_reader(server):
+    """Who takes nothing for a while is waited for, and gets all of it."""
+    before = metrics(server)
+    with stalled(server) as client:
         got = b"".join(iter(lambda: client.recv(1 << 20), b""))
     assert got.count(b'"finish_reason":"length"') == 1 and b"data: [DONE]" in got, got[-300:]
     equal(metrics(server)["plumb_generated_tokens_total"], before["plumb_generated_tokens_total"] + 2000)
@@ -300,6 +309,15 @@ def stop_without_waiting(plumb):
         server.process.send_signal(signal.SIGINT)
         assert "stopping" in list(events)[-1]["error"]["message"]
         equal(server.process.wait(60), 0)
+
+
+def stop_despite_a_stalled_client(plumb):
+    """Whoever takes nothing is taken for gone after a minute: the end does not wait for that."""
+    with serving(plumb, "-c", "4096") as server, stalled(server):
+        server.process.send_signal(signal.SIGINT)
+        server.until(lambda: any("stopping" in line for line in server.said), "word of stopping")
+        server.process.send_signal(signal.SIGINT)
+        equal(server.process.wait(40), 0)
 
 
 def keys(plumb):
@@ -425,7 +443,8 @@ def restarted(plumb):
 
 SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, own_figures, resend, hang_up, slow_reader,
           progress_is_told]
-OWN = [graceful_stop, stopped_at_once, stop_without_waiting, keys, origins, full_queue, model_names, waiting_streams_live, restarted]
+OWN = [graceful_stop, stopped_at_once, stop_without_waiting, stop_despite_a_stalled_client, keys, origins, full_queue,
+       model_names, waiting_streams_live, restarted]
 
 
 def main():
