@@ -189,6 +189,7 @@ static void tick(void *user) {
     plumb_server *server = user;
     plumb_server_wish wish = server->options.wish ? server->options.wish(server->options.user)
                                                   : PLUMB_SERVER_GO_ON;
+    plumb__scheduler_deliver(server->scheduler); /* what nobody was woken for: `wake` takes memory */
     for (plumb_served *s = server->first; s; s = s->next) plumb__served_note_unsent(s);
     int seconds = server->options.keep_alive_seconds;
     if (++server->ticks % (TICKS_A_SECOND * (seconds > 0 ? seconds : DEFAULT_KEEP_ALIVE)) == 0)
