@@ -53,11 +53,13 @@ static bool encode(const plumb_server *server, const tokenize_request *r, plumb_
     plumb_model_info info;
     plumb_model_get_info(server->options.model, &info);
     plumb_error err = {0};
-    if (plumb_text_encode(text, r->content, r->size, r->match_control, tokens, &err) != PLUMB_OK)
+    plumb_status status = plumb_text_encode(text, r->content, r->size, r->match_control, tokens, &err);
+    if (status == PLUMB_ERROR_MEMORY) return plumb__field_no_memory(fields);
+    if (status != PLUMB_OK)
         return plumb__field_fault(fields, "content", "found %s, expected %s", err.found, err.expected);
     if (!r->add_bos) return true;
     int32_t *grown = realloc(tokens->ids, (size_t)(tokens->count + 1) * sizeof *grown);
-    if (!grown) return plumb__field_fault(fields, "content", "no memory for its tokens");
+    if (!grown) return plumb__field_no_memory(fields);
     memmove(grown + 1, grown, (size_t)tokens->count * sizeof *grown);
     grown[0] = (int32_t)info.bos_id;
     tokens->ids = grown;
@@ -102,7 +104,7 @@ static json_t *decode(const plumb_text *text, const json_t *list, const plumb_fi
     }
     char *bytes = malloc(capacity);
     if (!bytes) {
-        (void)plumb__field_fault(fields, "tokens", "no memory for their text");
+        (void)plumb__field_no_memory(fields);
         return NULL;
     }
     plumb_detokenizer d;
@@ -113,6 +115,7 @@ static json_t *decode(const plumb_text *text, const json_t *list, const plumb_fi
     size += plumb_detokenizer_finish(&d, bytes + size, capacity - size);
     json_t *content = json_stringn(bytes, size);
     free(bytes);
+    if (!content) (void)plumb__field_no_memory(fields);
     return content;
 }
 
