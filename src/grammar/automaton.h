@@ -91,6 +91,11 @@ typedef struct plumb__pool {
     int64_t count, capacity;
 } plumb__pool;
 
+/* Item `index` of a pool; NULL of one that has none. */
+static inline void *plumb__pool_item(const plumb__pool *pool, int64_t index, size_t size) {
+    return pool->items ? (char *)pool->items + (size_t)index * size : NULL;
+}
+
 struct plumb_grammar {
     atomic_int references;
     bool has_control;

@@ -111,7 +111,7 @@ static const plumb__pattern_state *pattern_state(const plumb_grammar *g, const p
 
 static bool pattern_step(const plumb_grammar *g, const plumb__node *node, plumb__reading *r, uint8_t byte) {
     const plumb__pattern_state *state = pattern_state(g, node, r);
-    const plumb__pattern_edge *edges = (const plumb__pattern_edge *)g->edges.items + state->first;
+    const plumb__pattern_edge *edges = plumb__pool_item(&g->edges, state->first, sizeof *edges);
     for (int32_t i = 0; i < state->count && edges[i].low <= byte; i++) {
         if (byte > edges[i].high) continue;
         r->value = edges[i].target;

@@ -56,7 +56,7 @@ static int compare_ranges(const void *left, const void *right) {
 static void settle_class(parser *p, int32_t first, bool negated) {
     plumb__pool *pool = &p->pattern->ranges;
     if (p->pattern->fault) return;
-    plumb__character_range *r = (plumb__character_range *)pool->items + first;
+    plumb__character_range *r = plumb__pool_item(pool, first, sizeof *r);
     int64_t n = pool->count - first, joined = 0;
     if (n > 0) qsort(r, (size_t)n, sizeof *r, compare_ranges);
     for (int64_t i = 0; i < n; i++) {

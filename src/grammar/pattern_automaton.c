@@ -139,7 +139,7 @@ static int32_t add_range(builder *b, uint32_t low, uint32_t high, int32_t next) 
 }
 
 static int32_t add_class(builder *b, const plumb__pattern_node *node, int32_t next) {
-    const plumb__character_range *ranges = (const plumb__character_range *)b->pattern->ranges.items + node->a;
+    const plumb__character_range *ranges = plumb__pool_item(&b->pattern->ranges, node->a, sizeof *ranges);
     int32_t all = NONE;
     for (int32_t i = 0; i < node->b && !b->fault; i++)
         all = either(b, add_range(b, ranges[i].low, ranges[i].high, next), all);
@@ -209,8 +209,9 @@ static int compare_members(const void *left, const void *right) {
 /* The number of the subset whose members are those from `first` on, which go again if it is known. */
 static int32_t number_subset(builder *b, int64_t first) {
     if (b->fault) return 0;
-    int32_t *members = (int32_t *)b->members.items + first, count = (int32_t)(b->members.count - first);
-    qsort(members, (size_t)count, sizeof *members, compare_members);
+    int32_t *members = plumb__pool_item(&b->members, first, sizeof *members);
+    const int32_t count = (int32_t)(b->members.count - first);
+    if (count > 1) qsort(members, (size_t)count, sizeof *members, compare_members);
     uint64_t hash = (uint64_t)count;
     for (int32_t i = 0; i < count; i++) {
         hash = (hash ^ (uint32_t)members[i]) * UINT64_C(0x9E3779B97F4A7C15);
@@ -224,7 +225,8 @@ static int32_t number_subset(builder *b, int64_t first) {
         }
         const subset *known = (const subset *)b->subsets.items + b->slots[at];
         if (known->count != count ||
-            memcmp((int32_t *)b->members.items + known->first, members, (size_t)count * sizeof *members) != 0)
+            (count > 0 && memcmp((int32_t *)b->members.items + known->first, members,
+                                 (size_t)count * sizeof *members) != 0))
             continue;
         b->members.count = first;
         return b->slots[at];
