@@ -25,11 +25,6 @@ enum {
     QUANTUM = 256
 };
 
-static void on_log(void *user, plumb_log_level level, const char *line) {
-    const cli_options *options = user;
-    if (level == PLUMB_LOG_WARNING || !options->quiet) cli_complain(options, "%s", line);
-}
-
 /* The first Ctrl-C finishes what runs, the second does not wait. */
 static plumb_server_wish wish(void *user) {
     serving *s = user;
@@ -84,7 +79,7 @@ static int create(serving *s) {
         .session_dir_size = o->session_dir_size, .session_dir_daily = o->session_dir_daily,
         .sampling = &s->runtime.sampling, .thinking = !o->nothink && o->think_level > 0,
         .effort = (int)o->think_level, .keep_alive_seconds = (int)o->keep_alive, .wish = wish, .user = s,
-        .log = on_log, .log_user = (void *)(uintptr_t)o};
+        .log = cli_log, .log_user = (void *)(uintptr_t)o};
     plumb_error err = {0};
     return plumb__server_create(&options, &s->server, &err) == PLUMB_OK ? CLI_OK : cli_report(o, &err);
 }

@@ -63,21 +63,6 @@ static bool add_tool(const plumb_fields *tool, json_t *tools) {
            plumb__field_no_memory(tool);
 }
 
-static bool read_tools(const plumb_fields *fields, json_t **tools) {
-    json_t *given = NULL;
-    if (!plumb__field_array(fields, "tools", &given)) return false;
-    if (json_array_size(given) == 0) return true;
-    json_t *list = json_array();
-    for (size_t i = 0; i < json_array_size(given); i++) {
-        plumb_fields tool;
-        if (plumb__fields_at(fields, "tools", given, i, &tool) && add_tool(&tool, list)) continue;
-        json_decref(list);
-        return false;
-    }
-    *tools = list;
-    return true;
-}
-
 static bool read_choice(const plumb_api_context *context, const plumb_fields *fields, json_t *tools,
                         plumb_generation *g, bool *parallel) {
     static const char *const types[] = {"auto", "any", "tool", "none", NULL};
@@ -136,7 +121,8 @@ bool plumb__anthropic_prompt(const plumb_api_context *context, const plumb_field
     *manner = (plumb_anthropic_manner){.parallel = true, .show_thinking = true};
     bool ok = plumb__anthropic_messages_read(fields, &conversation) &&
               read_thinking(fields, most_tokens, g, &enabled, &manner->show_thinking) &&
-              read_tools(fields, &tools) && read_choice(context, fields, tools, g, &manner->parallel) &&
+              plumb__openai_list_tools(fields, add_tool, &tools) &&
+              read_choice(context, fields, tools, g, &manner->parallel) &&
               plumb__conversation_ask(fields, "messages", conversation.messages, &continues) &&
               (!tools || plumb__openai_system_member(fields, conversation.messages, "tools", tools)) &&
               read_output_config(fields, conversation.messages, g);

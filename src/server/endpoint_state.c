@@ -1,13 +1,8 @@
 /* What the server tells of itself: /health, /metrics, /props, /slots, /v1/models. */
 #include "server/server_parts.h"
-
-#include "base/alloc.h"
 #include "server/text_buffer.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_SLOTS = 64 };
@@ -84,37 +79,17 @@ void plumb__endpoint_slots(plumb_server *server, plumb_http_exchange *exchange, 
 
 /* ---- Metrics, in the text form of Prometheus ---- */
 
-typedef struct page {
-    char *text;
-    int64_t size, capacity;
-    bool failed;
-} page;
-
-static __attribute__((format(printf, 2, 3))) void add(page *p, const char *format, ...) {
-    char line[256];
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    char *grown = plumb__grow(p->text, &p->capacity, p->size + size, 1);
-    if (!grown || size >= (int)sizeof line) {
-        p->failed = true;
-        return;
-    }
-    p->text = grown;
-    memcpy(p->text + p->size, line, (size_t)size);
-    p->size += size;
-}
-
 typedef struct metric {
     const char *name, *type, *help;
     double value;
 } metric;
 
-static void add_all(page *p, const metric *metrics, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        add(p, "# HELP plumb_%s %s\n# TYPE plumb_%s %s\nplumb_%s %.17g\n", metrics[i].name, metrics[i].help,
-            metrics[i].name, metrics[i].type, metrics[i].name, metrics[i].value);
+static void add(plumb_text_buffer *text, const metric *m) {
+    char lines[256];
+    int size = snprintf(lines, sizeof lines, "# HELP plumb_%s %s\n# TYPE plumb_%s %s\nplumb_%s %.17g\n", m->name,
+                        m->help, m->name, m->type, m->name, m->value);
+    if (size < (int)sizeof lines) plumb__text_append(text, lines, (size_t)size);
+    else text->failed = true;
 }
 
 void plumb__endpoint_metrics(plumb_server *server, plumb_http_exchange *exchange, plumb_response *response) {
@@ -150,9 +125,11 @@ void plumb__endpoint_metrics(plumb_server *server, plumb_http_exchange *exchange
         {"store_written_bytes_today", "gauge", "bytes written to the store today", (double)s.store.written_today},
         {"peak_memory_bytes", "gauge", "most memory that the process had", (double)stream.peak_memory_bytes},
     };
-    page p = {0};
-    add_all(&p, metrics, sizeof metrics / sizeof metrics[0]);
-    if (p.failed) plumb__response_json(response, 500, NULL);
-    else plumb__response_text(response, 200, "text/plain; version=0.0.4; charset=utf-8", p.text, (size_t)p.size);
-    free(p.text);
+    plumb_text_buffer text = {0};
+    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) add(&text, &metrics[i]);
+    if (text.failed) plumb__response_json(response, 500, NULL);
+    else
+        plumb__response_text(response, 200, "text/plain; version=0.0.4; charset=utf-8", text.bytes,
+                             (size_t)text.size);
+    plumb__text_free(&text);
 }

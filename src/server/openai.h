@@ -36,6 +36,9 @@ bool plumb__openai_reasoning(const plumb_fields *fields, plumb_generation *gener
 
 /* Member "tools" as published: [{"type", "function": {...}}], the caller's; NULL: none. */
 bool plumb__openai_tools(const plumb_fields *fields, json_t **tools);
+/* The same of APIs that write tools in another way: `add` checks one and appends it as published. */
+bool plumb__openai_list_tools(const plumb_fields *fields, bool (*add)(const plumb_fields *tool, json_t *tools),
+                              json_t **tools);
 /* One function of member `key`: its name and parameters are fit for a prompt. */
 bool plumb__openai_check_function(const plumb_fields *function);
 /* The functions of this name, or (NULL) all, as grammars take them, the caller's; NULL: no memory. */

@@ -54,6 +54,22 @@ bool plumb__openai_tools(const plumb_fields *fields, json_t **tools) {
     return ok;
 }
 
+bool plumb__openai_list_tools(const plumb_fields *fields,
+                              bool (*add)(const plumb_fields *tool, json_t *tools), json_t **tools) {
+    json_t *given = NULL;
+    if (!plumb__field_array(fields, "tools", &given)) return false;
+    if (json_array_size(given) == 0) return true;
+    json_t *list = json_array();
+    for (size_t i = 0; i < json_array_size(given); i++) {
+        plumb_fields tool;
+        if (plumb__fields_at(fields, "tools", given, i, &tool) && add(&tool, list)) continue;
+        json_decref(list);
+        return false;
+    }
+    *tools = list;
+    return true;
+}
+
 json_t *plumb__openai_functions(const json_t *tools, const char *name) {
     json_t *list = json_array(), *tool;
     size_t i;

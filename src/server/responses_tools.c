@@ -25,21 +25,6 @@ static bool add_tool(const plumb_fields *tool, json_t *tools) {
     return (whole && added) || plumb__field_no_memory(tool);
 }
 
-static bool read_tools(const plumb_fields *fields, json_t **tools) {
-    json_t *given = NULL;
-    if (!plumb__field_array(fields, "tools", &given)) return false;
-    if (json_array_size(given) == 0) return true;
-    json_t *list = json_array();
-    for (size_t i = 0; i < json_array_size(given); i++) {
-        plumb_fields tool;
-        if (plumb__fields_at(fields, "tools", given, i, &tool) && add_tool(&tool, list)) continue;
-        json_decref(list);
-        return false;
-    }
-    *tools = list;
-    return true;
-}
-
 /* "auto", "none", "required", or {"type": "function", "name"}. */
 static bool read_choice(const plumb_api_context *context, const plumb_fields *fields, bool parallel, json_t *tools,
                         plumb_generation *g) {
@@ -67,5 +52,6 @@ static bool read_choice(const plumb_api_context *context, const plumb_fields *fi
 bool plumb__responses_tools(const plumb_api_context *context, const plumb_fields *fields, bool parallel,
                             json_t **tools, plumb_generation *generation) {
     *tools = NULL;
-    return read_tools(fields, tools) && read_choice(context, fields, parallel, *tools, generation);
+    return plumb__openai_list_tools(fields, add_tool, tools) &&
+           read_choice(context, fields, parallel, *tools, generation);
 }
