@@ -56,8 +56,8 @@ typedef struct plumb_resume_point {
 
 enum { PLUMB_MAX_RESUME_POINTS = 16 };
 
-/* How far a sync in parts has come: rings and carries that are good for going on to these tokens only, since
- * rows which the end does not need were left out (docs/model.md section 7). */
+/* How far a sync in parts has come: rings and carries that are good for going on to these tokens, as far as their end
+ * or beyond, since rows which the end does not need were left out (docs/model.md section 7). */
 typedef struct plumb_sync_part {
     int64_t length;   /* evaluated so far; 0: there is no such sync */
     int64_t end;      /* where it goes */

@@ -321,7 +321,9 @@ int64_t plumb_session_known(const plumb_session *s, const int32_t *tokens, int64
 /* Whether a part that was done goes on to these tokens, of which the session knows the first `same`: then
  * what it put into the caches is still there. */
 static bool goes_on(const plumb_session *s, int64_t n, int64_t same) {
-    return s->part.length > 0 && s->part.end == n && s->part.length <= same;
+    const plumb_sync_part *part = &s->part;
+    return part->length > 0 && part->length <= same &&
+           plumb__serves_end(s->model->network.config, part->cached, part->length, part->end, n);
 }
 
 static plumb_status sync(plumb_session *s, const int32_t *tokens, int64_t n, int64_t most_rows,

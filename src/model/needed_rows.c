@@ -51,3 +51,13 @@ int64_t plumb__first_needed(const plumb_model_config *c, int64_t cached, int64_t
     int64_t first = least(needed_positions(c, cached, full, 0).input, cached);
     return first > 0 ? first : 0;
 }
+
+bool plumb__serves_end(const plumb_model_config *c, int64_t cached, int64_t done, int64_t end, int64_t other) {
+    for (int64_t l = 0; l < c->layers; l++) {
+        /* What is compressed is the same for all ends, and the full rows lie as far behind the first key. */
+        int64_t made = needed_positions(c, cached, end - 1, l).key;
+        int64_t wanted = needed_positions(c, cached, other - 1, l).key;
+        if (wanted < made && wanted < done) return false;
+    }
+    return true;
+}

@@ -73,6 +73,9 @@ plumb_needed_rows plumb__needed_rows(const plumb_model_config *config, const plu
  * them, when positions before `cached` are in the compressed caches.  From there on nothing reads the
  * rings. */
 int64_t plumb__first_needed(const plumb_model_config *config, int64_t cached, int64_t full);
+/* Whether the positions before `done`, evaluated on the way to a length of `end`, are all that the way to `other`
+ * needs of them. */
+bool plumb__serves_end(const plumb_model_config *config, int64_t cached, int64_t done, int64_t end, int64_t other);
 
 /* work.out = attention of layer over work.x, for the rows needed (attention.c). */
 void plumb__attention(plumb_network *network, const plumb_batch *batch, int64_t layer,

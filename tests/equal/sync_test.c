@@ -467,6 +467,47 @@ static void parts_of_another(subject *s, int64_t n, int64_t shared) {
     free(other);
 }
 
+/* A part goes on to another end, with no row evaluated twice, if that needs no row that the first end did not. */
+static void parts_to(subject *s, int64_t first_end, int64_t parts, int64_t n, bool serves) {
+    enum { ROWS = 100 };
+    bool done = false;
+    const float *logits = NULL;
+    plumb_sync_report report;
+    plumb_error err;
+    s->live = new_session(s);
+    count_anew(s);
+    for (int64_t i = 0; i < parts; i++)
+        specimen_must(plumb_session_sync_part(s->live, s->tokens, first_end, ROWS, &done, &logits, NULL, &err), &err,
+                      "part");
+    T_CHECK(!done, "%" PRId64 " parts", parts);
+    while (!done)
+        specimen_must(plumb_session_sync_part(s->live, s->tokens, n, ROWS, &done, &logits, &report, &err), &err,
+                      "part");
+    T_CHECK((report.cached == 0) == serves && (report.replayed == 0) == serves,
+            "%" PRId64 ", then %" PRId64 ": %" PRId64 " cached, %" PRId64 " replayed", first_end, n, report.cached,
+            report.replayed);
+    T_CHECK((s->rows[0] == n) == serves, "%" PRId64 " rows", s->rows[0]);
+    check_fresh(s, s->tokens, n, logits, "another end", n);
+    plumb_session_destroy(s->live);
+    s->live = NULL;
+}
+
+static void to_another_end(void) {
+    subject *s = open_subject("tiny");
+    const plumb_model_config *c = config_of(s);
+    int64_t source = c->layers - 1; /* the last one */
+    while (!c->is_kv_source[source]) source--;
+    const int64_t reach = 1 + (c->layers - source) * (c->window - 1); /* rows at its end that a prompt needs there */
+    for (int64_t parts = 1; parts <= 3; parts++) {
+        parts_to(s, 1500, parts, 1501, true);
+        parts_to(s, 1500, parts, 3000, true);
+        parts_to(s, 1500, parts, 100 * parts + reach, true);
+        parts_to(s, 1500, parts, 100 * parts + reach - 1, false);
+        parts_to(s, 1500, parts, 100 * parts + 1, false);
+    }
+    close_subject(s);
+}
+
 static void in_parts(void) {
     subject *s = open_subject("tiny");
     in_parts_of(s, 130, 1);
@@ -513,7 +554,7 @@ static void refused(void) {
     close_subject(s);
 }
 
-T_MAIN({"in_parts", in_parts}, {"exact_resend", exact_resend}, {"divergence", divergence}, {"branches", branches},
+T_MAIN({"in_parts", in_parts}, {"to_another_end", to_another_end}, {"exact_resend", exact_resend}, {"divergence", divergence}, {"branches", branches},
        {"last_token_anew", last_token_anew}, {"released_shape", released_shape},
        {"cancelled_prompt", cancelled_prompt}, {"cancelled_eval", cancelled_eval},
        {"cancelled_divergence", cancelled_divergence}, {"cancelled_rewind", cancelled_rewind},
