@@ -38,6 +38,7 @@ struct plumb_scheduler {
     int n_watched;
     bool gives_way;               /* to newcomers */
     plumb_slot *read;             /* whose prompt the call at work evaluates; NULL: none, or its answer */
+    int64_t read_end;             /* of that prompt, where the call ends */
     bool gave_way;
     uint32_t *allowed;            /* bits of the vocabulary, all zero between uses */
     plumb_store *store;
@@ -74,6 +75,15 @@ void plumb__scheduler_begin_answer(plumb_scheduler *s, plumb_slot *slot, const f
 
 /* A quantum of a prompt that is told. */
 void plumb__scheduler_echo(plumb_scheduler *s, plumb_slot *slot);
+
+/* ---- scheduler_common.c: of slots whose prompts begin alike ---- */
+
+/* Whether the slot waits for another to evaluate what they share. */
+bool plumb__scheduler_waits(const plumb_scheduler *s, const plumb_slot *slot);
+/* How much of the slot's prompt is read before a copy of it serves the next one that waits; at most all. */
+int64_t plumb__scheduler_next_stop(const plumb_scheduler *s, const plumb_slot *slot);
+/* A copy of whoever holds much more of the slot's prompt than its session does. */
+void plumb__scheduler_take_common(plumb_scheduler *s, plumb_slot *slot);
 
 /* ---- scheduler_admission.c ---- */
 

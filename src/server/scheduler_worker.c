@@ -27,7 +27,7 @@ static bool all_cancelled(const plumb_scheduler *s) {
 static void tell_how_far(plumb_scheduler *s, int64_t done, int64_t total) {
     plumb_slot *slot = s->read;
     if (!slot) return;
-    int64_t evaluated = slot->job->prompt.count - total + done;
+    int64_t evaluated = s->read_end - total + done;
     if (evaluated >= slot->evaluated + TOLD_TOKENS && done < total) plumb__scheduler_tell_progress(slot, evaluated);
 }
 
@@ -81,10 +81,6 @@ void plumb__scheduler_fail_slot(plumb_scheduler *s, plumb_slot *slot, const plum
 static void fail_for_memory(plumb_scheduler *s, plumb_slot *slot) {
     plumb__scheduler_fail_slot(s, slot, &(plumb_error){.status = PLUMB_ERROR_MEMORY, .offset = -1,
                                                        .found = "no memory", .expected = "room for an event"});
-}
-
-static bool is_runnable(const plumb_slot *slot, plumb_slot_doing doing) {
-    return slot->doing == doing && !slot->full && !slot->job->dead;
 }
 
 void plumb__scheduler_publish(plumb_scheduler *s) {
@@ -178,7 +174,7 @@ static void decode(plumb_scheduler *s) {
     int n = 0;
     for (int i = 0; i < s->usable_slots; i++) {
         plumb_slot *slot = &s->slots[i];
-        if (!is_runnable(slot, PLUMB_SLOT_DECODING)) continue;
+        if (!plumb__slot_runs(slot, PLUMB_SLOT_DECODING)) continue;
         slots[n] = slot;
         sessions[n] = slot->session;
         tokens[n++] = slot->token;
@@ -223,15 +219,19 @@ void plumb__scheduler_tell_progress(plumb_slot *slot, int64_t done) {
 
 static void read_prompt(plumb_scheduler *s, plumb_slot *slot, int64_t most_rows) {
     const plumb_tokens *prompt = &slot->job->prompt;
+    const int64_t stop = plumb__scheduler_next_stop(s, slot);
     const float *logits = NULL;
     plumb_sync_report report = {0};
     plumb_error err = {0};
-    bool done = false;
+    bool stopped = false;
+    s->read = slot;
+    s->read_end = stop;
     double begun = plumb__now();
-    plumb_status status = plumb_session_sync_part(slot->session, prompt->ids, prompt->count, most_rows, &done,
-                                                  &logits, &report, &err);
+    plumb_status status = plumb_session_sync_part(slot->session, prompt->ids, stop, most_rows, &stopped,
+                                                  stop == prompt->count ? &logits : NULL, &report, &err);
+    bool done = stopped && stop == prompt->count;
     /* The report also counts parts that another job evaluated, before it was cancelled. */
-    int64_t rows = done ? prompt->count - slot->usage.cached_tokens + report.replayed : 0;
+    int64_t rows = report.replayed + (done ? prompt->count - slot->usage.cached_tokens : 0);
     plumb__scheduler_count_prompt(s, slot, rows, plumb__now() - begun);
     if (status == PLUMB_ERROR_CANCELLED) {
         slot->interrupted |= s->gave_way;
@@ -245,10 +245,12 @@ static void read_prompt(plumb_scheduler *s, plumb_slot *slot, int64_t most_rows)
     if (done) plumb__scheduler_begin_answer(s, slot, logits);
 }
 
-/* Whether nobody else is at work. */
+/* Whether nobody else has anything to do. */
 static bool is_alone(const plumb_scheduler *s, const plumb_slot *slot) {
-    for (int i = 0; i < s->usable_slots; i++)
-        if (s->slots[i].job && &s->slots[i] != slot) return false;
+    for (int i = 0; i < s->usable_slots; i++) {
+        const plumb_slot *other = &s->slots[i];
+        if (other->job && other != slot && !plumb__scheduler_waits(s, other)) return false;
+    }
     return true;
 }
 
@@ -256,15 +258,15 @@ static void evaluate_quantum(plumb_scheduler *s) {
     for (int i = 1; i <= s->usable_slots; i++) {
         int index = (s->last_prompt + i) % s->usable_slots;
         plumb_slot *slot = &s->slots[index];
-        if (!is_runnable(slot, PLUMB_SLOT_PROMPT)) continue;
+        if (!plumb__slot_runs(slot, PLUMB_SLOT_PROMPT) || plumb__scheduler_waits(s, slot)) continue;
         s->last_prompt = index;
         watch_for(s, &slot, 1);
         if (slot->job->generation->echo) {
             plumb__scheduler_echo(s, slot);
             return;
         }
+        plumb__scheduler_take_common(s, slot);
         bool large = is_alone(s, slot) && !slot->interrupted;
-        s->read = slot;
         s->gives_way = large && plumb__scheduler_has_idle_slot(s);
         read_prompt(s, slot, large ? QUANTA_WHEN_ALONE * s->options.quantum : s->options.quantum);
         return;

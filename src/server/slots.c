@@ -6,6 +6,10 @@ enum {
     COPIED_TOKENS = 4 /* fewer are evaluated as quickly as copied */
 };
 
+bool plumb__slot_runs(const plumb_slot *slot, plumb_slot_doing doing) {
+    return slot->doing == doing && !slot->full && !slot->job->dead;
+}
+
 /* How many tokens are gone when this prompt takes the slot. */
 static int64_t loss(const plumb_slot_view *v) { return v->known > v->shared ? v->known - v->shared : 0; }
 

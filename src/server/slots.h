@@ -30,6 +30,9 @@ typedef struct plumb_slot {
     bool full;             /* its client takes nothing, as of the worker's last look */
 } plumb_slot;
 
+/* Whether its job is at that and goes on: one whose client takes nothing waits. */
+bool plumb__slot_runs(const plumb_slot *slot, plumb_slot_doing doing);
+
 /* ---- The choice, on numbers alone ---- */
 
 typedef struct plumb_slot_view {

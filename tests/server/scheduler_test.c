@@ -209,6 +209,81 @@ static void test_copy_of_a_busy_slot(void) {
     close_scheduler(s);
 }
 
+/* ---- The same beginning at the same time ------------------------------------------------------- */
+
+static void check_ids(const client *c, int64_t count, int64_t same, int32_t seed, int64_t cached) {
+    plumb_generation *g = continue_ids(count, same, seed, 4);
+    T_CHECK(c->run[0].n_tokens == 4 && c->run[0].usage.cached_tokens == cached, "%d tokens, %" PRId64 " cached",
+            c->run[0].n_tokens, c->run[0].usage.cached_tokens);
+    check_by_hand(g, &c->run[0], 0);
+    plumb__generation_destroy(g);
+}
+
+/* Rows that several prompts have at the beginning are evaluated for one of them; nobody is in the way of that one. */
+static void test_common_beginning(void) {
+    plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 4, .most_waiting = 4, .quantum = 32});
+    client *short_one = new_client(), *c[3];
+    hold();
+    CHECK(submit(s, short_one, continue_ids(3, 0, 9, 1)));
+    wait_until_held();
+    for (int i = 0; i < 3; i++) CHECK(submit(s, c[i] = new_client(), continue_ids(400, i == 2 ? 400 : 320, i, 4)));
+    let_go();
+    for (int i = 0; i < 3; i++) until_ended(c[i]);
+    check_ids(c[0], 400, 320, 0, 0);
+    check_ids(c[1], 400, 320, 1, 320);
+    check_ids(c[2], 400, 400, 2, 399); /* all of the first one's, whose seed changes nothing */
+    /* Told now and then, where a quantum would tell of 32. */
+    T_CHECK(c[0]->progress[0] >= 128, "%" PRId64, c[0]->progress[0]);
+    for (int i = 1; i < c[0]->n_progress; i++) CHECK(c[0]->progress[i] > c[0]->progress[i - 1]);
+    T_CHECK(stats_of(s).prompt_rows == 3 + 400 + 80 + 1, "%" PRId64 " rows", stats_of(s).prompt_rows);
+    for (int i = 0; i < 3; i++) free(c[i]);
+    free(short_one);
+    close_scheduler(s);
+}
+
+/* Who waits goes on where the paths part, not when the other's whole prompt is read; and less than two quanta are not
+ * worth a wait. */
+static void test_common_part(void) {
+    for (int64_t same = 95; same <= 96; same++) {
+        plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 2, .most_waiting = 2, .quantum = 48});
+        client *reading = new_client(), *waiting = new_client();
+        hold();
+        CHECK(submit(s, reading, continue_ids(640, 640, 0, 4)));
+        CHECK(submit(s, waiting, continue_ids(100, same, 1, 4)));
+        let_go();
+        until_ended(reading);
+        until_ended(waiting);
+        check_ids(reading, 640, 640, 0, 0);
+        check_ids(waiting, 100, same, 1, same == 96 ? 96 : 0);
+        bool before = waiting->run[0].token[0].place < reading->progress_place[2];
+        T_CHECK(before == (same == 96), "%d", before); /* otherwise they take turns */
+        free(reading);
+        free(waiting);
+        close_scheduler(s);
+    }
+}
+
+/* When the one that reads hangs up, the next one reads. */
+static void test_common_beginning_given_up(void) {
+    plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 3, .most_waiting = 3, .quantum = 32});
+    client *c[3];
+    hold();
+    for (int i = 0; i < 3; i++) CHECK(submit(s, c[i] = new_client(), continue_ids(640, 600, i, 4)));
+    while (c[0]->n_progress == 0) {
+        let_go();
+        hold();
+        turn(s);
+    }
+    T_CHECK(c[0]->progress[0] < 600, "%" PRId64, c[0]->progress[0]);
+    cancel(c[0]);
+    let_go();
+    for (int i = 1; i < 3; i++) until_ended(c[i]);
+    check_ids(c[1], 640, 600, 1, 0);
+    check_ids(c[2], 640, 600, 2, 600);
+    for (int i = 0; i < 3; i++) free(c[i]);
+    close_scheduler(s);
+}
+
 /* ---- Runs, echoes, limits ---------------------------------------------------------------------- */
 
 static plumb_generation *three_runs(void) {
@@ -385,7 +460,8 @@ int main(int argc, char **argv) {
         {"answer", test_answer}, {"manner", test_manner}, {"thinking", test_thinking},
         {"eight_at_once", test_eight_at_once}, {"long_prompt_beside", test_long_prompt_beside},
         {"resend", test_resend}, {"divergence", test_divergence},
-        {"copy_of_a_busy_slot", test_copy_of_a_busy_slot}, {"runs", test_runs}, {"seeds", test_seeds},
+        {"copy_of_a_busy_slot", test_copy_of_a_busy_slot}, {"common_beginning", test_common_beginning},
+        {"common_part", test_common_part}, {"common_beginning_given_up", test_common_beginning_given_up}, {"runs", test_runs}, {"seeds", test_seeds},
         {"echo", test_echo}, {"limits", test_limits}, {"bad_prompts", test_bad_prompts},
         {"refused_options", test_refused_options}};
     int status = t_main(argc, argv, tests, (int)(sizeof tests / sizeof tests[0]));
