@@ -24,8 +24,6 @@
 
 enum {
     DRAIN_SECONDS = 2,
-    /* Smaller pieces are copied together: a buffer for each byte would be a thousand times its size. */
-    LEAST_MOVED_BYTES = 2048,
     MOST_HELD_REQUESTS = 16 /* of the largest kind, on all connections together */
 };
 
@@ -48,17 +46,6 @@ static void set_timer(plumb_http_connection *connection, int seconds) {
 static void drain(struct evbuffer *buffer) { evbuffer_drain(buffer, evbuffer_get_length(buffer)); }
 
 /* ---- Bytes from the socket ---- */
-
-static bool append(struct evbuffer *raw, struct evbuffer *input) {
-    if (evbuffer_get_length(input) >= LEAST_MOVED_BYTES) return !evbuffer_add_buffer(raw, input);
-    while (evbuffer_get_length(input)) {
-        struct evbuffer_iovec piece;
-        if (evbuffer_peek(input, -1, NULL, &piece, 1) < 1 || evbuffer_add(raw, piece.iov_base, piece.iov_len))
-            return false;
-        evbuffer_drain(input, piece.iov_len);
-    }
-    return true;
-}
 
 void plumb__http_connection_settle(plumb_http_connection *connection) {
     size_t left = evbuffer_get_length(connection->raw);
@@ -92,7 +79,7 @@ static void take_input(struct evbuffer *input, const struct evbuffer_cb_info *in
     plumb_http_connection *connection = user;
     if (!info->n_added || connection->passing) return;
     bool wanted = connection->state <= PLUMB_HTTP_ANSWERING && !connection->overfull && !connection->doomed;
-    if (wanted && !append(connection->raw, input)) connection->doomed = true;
+    if (wanted && !plumb__http_move(input, connection->raw, evbuffer_get_length(input))) connection->doomed = true;
     drain(input);
     if (!wanted) return;
     hold(connection, info->n_added);

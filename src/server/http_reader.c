@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CHUNK_LINE = 256 }; /* with its CR LF */
+enum {
+    MOST_CHUNK_LINE = 256, /* with its CR LF */
+    LEAST_MOVED_BYTES = 2048
+};
 
 static const plumb_http_fault no_memory = {503, "there is no memory for the request"};
 
@@ -33,6 +36,12 @@ void plumb__http_reader_destroy(plumb_http_reader *reader) {
     if (reader->request) evbuffer_free(reader->request);
     if (reader->chunks) evbuffer_free(reader->chunks);
     *reader = (plumb_http_reader){0};
+}
+
+bool plumb__http_move(struct evbuffer *from, struct evbuffer *to, size_t size) {
+    char piece[LEAST_MOVED_BYTES];
+    if (size >= sizeof piece) return evbuffer_remove_buffer(from, to, size) == (int)size;
+    return evbuffer_remove(from, piece, size) == (int)size && !evbuffer_add(to, piece, size);
 }
 
 static void drain(struct evbuffer *buffer) { evbuffer_drain(buffer, evbuffer_get_length(buffer)); }
@@ -130,7 +139,7 @@ static plumb_http_progress read_head(plumb_http_reader *reader, struct evbuffer 
 static bool move_left(plumb_http_reader *reader, struct evbuffer *raw, struct evbuffer *to) {
     size_t size = evbuffer_get_length(raw);
     if ((uint64_t)reader->left < size) size = (size_t)reader->left;
-    if (size && evbuffer_remove_buffer(raw, to, size) != (int)size) return false;
+    if (size && !plumb__http_move(raw, to, size)) return false;
     reader->left -= (int64_t)size;
     return true;
 }

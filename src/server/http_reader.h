@@ -31,6 +31,10 @@ typedef struct plumb_http_reader {
 bool plumb__http_reader_create(plumb_http_reader *reader); /* false: no memory, nothing to destroy */
 void plumb__http_reader_destroy(plumb_http_reader *reader);
 
+/* Moves the first bytes of a buffer to the end of another; false: no memory.  Few are copied to what is there: a
+ * buffer for each byte, as a client may send them, would be a thousand times its size. */
+bool plumb__http_move(struct evbuffer *from, struct evbuffer *to, size_t size);
+
 /* Goes on with what `raw` begins with, taking from it what belongs to the request.  After FAULTY, only
  * destroy is left. */
 plumb_http_progress plumb__http_reader_step(plumb_http_reader *reader, struct evbuffer *raw,

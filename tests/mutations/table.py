@@ -2598,6 +2598,8 @@ MUTATIONS = [
     one("chunks_without_a_limit", HTTP + "reader.c",
         "if ((uint64_t)reader->left + evbuffer_get_length(reader->chunks) > limits->most_body_bytes)",
         "if ((uint64_t)reader->left > limits->most_body_bytes)", "http_requests", "many small ones are large"),
+    one("bytes_in_buffers_of_their_own", HTTP + "reader.c", "if (size >= sizeof piece) return evbuffer_remove_buffer",
+        "if (size) return evbuffer_remove_buffer", "http_reader_test", "each is a thousand bytes then"),
     one("asks_for_a_body_twice", HTTP + "connection.c", "    connection->continued = true;\n", "", "http_requests",
         "a second 100 would pass for the answer"),
     one("a_hang_up_unnoticed", HTTP + "exchange.c",
