@@ -11,6 +11,7 @@
 enum {
     MOST_ITEMS = 1 << 17,     /* of any pool but bytes: a few MB at most */
     MOST_BYTES = 1 << 20,
+    MOST_WORK = 20000000,
     NEVER = PLUMB__MOST_FRAMES + 1 /* the `need` of what has no end */
 };
 
@@ -29,6 +30,14 @@ void plumb__builder_fail(plumb__builder *b, plumb_status status, const char *key
     if (b->status != PLUMB_OK) return;
     plumb__text192 field = plumb__format("%s%s%s", b->pointer, key ? "/" : "", key ? key : "");
     b->status = plumb__fail(&b->error, status, NULL, field.s, -1, found, "%s", expected);
+}
+
+bool plumb__builder_work(plumb__builder *b, int64_t steps) {
+    if (b->status != PLUMB_OK) return false;
+    if (steps > MOST_WORK - b->work)
+        plumb__builder_fail(b, PLUMB_ERROR_UNSUPPORTED, NULL, "a schema that takes too much work", "a simpler one");
+    else b->work += steps;
+    return b->status == PLUMB_OK;
 }
 
 int32_t plumb__append(plumb__builder *b, plumb__pool *pool, const void *items, int64_t count, size_t size) {

@@ -126,6 +126,7 @@ typedef struct plumb__builder {
     int32_t end;       /* the one node PLUMB__NODE_END */
     int32_t any_string, any_value, any_object; /* shared rules of JSON; 0: not made yet */
     void *schemas;     /* of schema.c */
+    int64_t work;      /* steps so far: see plumb__builder_work */
 } plumb__builder;
 
 bool plumb__builder_open(plumb__builder *b); /* false: no memory */
@@ -135,6 +136,10 @@ PLUMB_MUST_CHECK plumb_status plumb__builder_close(plumb__builder *b, int32_t st
 /* Notes a failure at the pointer's place, extended by /`key` (may be NULL). */
 void plumb__builder_fail(plumb__builder *b, plumb_status status, const char *key, const char *found,
                          const char *expected);
+
+/* Counts steps of what takes longer than its text and its nodes are large.  False: that is more than one grammar
+ * may cost, which is a failure of the schema's. */
+bool plumb__builder_work(plumb__builder *b, int64_t steps);
 
 /* Nodes; each returns its number, 0 after a failure. */
 int32_t plumb__add_node(plumb__builder *b, const plumb__node *node);

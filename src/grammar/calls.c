@@ -82,6 +82,7 @@ static void take_parameters(plumb__builder *b, choices *c, const json_t *schema)
     }
     json_array_foreach(required, i, value) {
         int32_t found = -1;
+        if (!plumb__builder_work(b, c->count)) return;
         for (int32_t k = 0; k < c->count; k++)
             if (json_is_string(value) && strlen(json_string_value(value)) + 1 == c->sizes[k] &&
                 !strncmp(c->words[k], json_string_value(value), c->sizes[k] - 1))

@@ -13,7 +13,6 @@
 enum {
     MOST_LOOSE = 200000,     /* states of Thompson's automaton */
     MOST_STRICT = 8192,      /* of the deterministic one */
-    MOST_WORK = 20000000,
     MATCHED = -1             /* in place of a state: the end */
 };
 
@@ -28,6 +27,7 @@ typedef struct subset {
 } subset;
 
 typedef struct builder {
+    plumb__builder *out;
     const plumb__pattern *pattern;
     plumb__alphabet alphabet;
     plumb__pool states;  /* loose_state */
@@ -37,7 +37,6 @@ typedef struct builder {
     int32_t *seen;       /* marks of loose states */
     int32_t *stack;
     int32_t mark;
-    int64_t work;
     const char *fault;
     bool out_of_memory;
 } builder;
@@ -52,6 +51,7 @@ static int32_t refuse(builder *b, const char *what) {
 static int32_t append(builder *b, plumb__pool *pool, const void *item, size_t size, int64_t most) {
     if (b->fault) return 0;
     if (pool->count >= most) return refuse(b, "a pattern that is too large");
+    if (!plumb__builder_work(b->out, 1)) return refuse(b, "too much work");
     void *grown = plumb__grow(pool->items, &pool->capacity, pool->count + 1, size);
     if (!grown) {
         b->out_of_memory = true;
@@ -191,9 +191,9 @@ static void close_subset(builder *b, int32_t n_stack) {
     const loose_state *states = b->states.items;
     while (n_stack > 0 && !b->fault) {
         int32_t at = b->stack[--n_stack], member = at < b->states.count ? at : MATCHED;
-        if (++b->work > MOST_WORK) (void)refuse(b, "a pattern that takes too much work");
+        if (!plumb__builder_work(b->out, 1)) (void)refuse(b, "too much work");
         if (member == MATCHED || states[at].low <= states[at].high) {
-            (void)append(b, &b->members, &member, sizeof member, MOST_WORK);
+            (void)append(b, &b->members, &member, sizeof member, INT32_MAX);
         } else {
             visit(b, states[at].a, &n_stack);
             visit(b, states[at].b, &n_stack);
@@ -244,7 +244,7 @@ static int32_t target_of(builder *b, const subset *from, uint8_t byte) {
         if (member != MATCHED && states[member].low <= byte && byte <= states[member].high)
             visit(b, states[member].a, &n_stack);
     }
-    b->work += from->count;
+    if (!plumb__builder_work(b->out, from->count)) return refuse(b, "too much work");
     if (n_stack == 0) return -1;
     close_subset(b, n_stack);
     return number_subset(b, first);
@@ -261,7 +261,8 @@ static void find_cuts(const builder *b, const subset *from, bool cuts[257]) {
     }
 }
 
-static void add_strict_state(builder *b, plumb__builder *out, int32_t number) {
+static void add_strict_state(builder *b, int32_t number) {
+    plumb__builder *out = b->out;
     subset from = ((const subset *)b->subsets.items)[number];
     plumb__pattern_edge edges[256];
     int32_t n = 0, target = -1;
@@ -280,7 +281,7 @@ static void add_strict_state(builder *b, plumb__builder *out, int32_t number) {
     (void)plumb__append(out, &out->grammar->states, &state, 1, sizeof state);
 }
 
-static void make_automaton(builder *b, plumb__builder *out) {
+static void make_automaton(builder *b) {
     int32_t start = build(b, b->pattern->root, MATCHED), n_stack = 0;
     b->seen = b->fault ? NULL : calloc((size_t)b->states.count + 1, sizeof *b->seen);
     b->stack = b->fault ? NULL : calloc((size_t)b->states.count + 1, sizeof *b->stack);
@@ -295,21 +296,23 @@ static void make_automaton(builder *b, plumb__builder *out) {
     visit(b, start, &n_stack);
     close_subset(b, n_stack);
     (void)number_subset(b, 0);
-    for (int32_t i = 0; i < b->subsets.count && !b->fault && out->status == PLUMB_OK; i++) add_strict_state(b, out, i);
+    for (int32_t i = 0; i < b->subsets.count && !b->fault && b->out->status == PLUMB_OK; i++) add_strict_state(b, i);
 }
 
 int32_t plumb__add_pattern(plumb__builder *out, const char *keyword, const char *text, plumb__alphabet alphabet,
                            int32_t next) {
     plumb__pattern pattern;
-    builder b = {.pattern = &pattern, .alphabet = alphabet};
+    builder b = {.out = out, .pattern = &pattern, .alphabet = alphabet};
     int32_t first = (int32_t)out->grammar->states.count;
-    if (plumb__pattern_parse(text, strlen(text), &pattern)) make_automaton(&b, out);
+    size_t before = plumb__enter_pointer(out, keyword);
+    if (plumb__pattern_parse(text, strlen(text), &pattern)) make_automaton(&b);
     const char *fault = pattern.fault ? pattern.fault : b.fault;
     if (pattern.out_of_memory || b.out_of_memory) {
         if (out->status == PLUMB_OK) out->status = plumb__fail_memory(&out->error, "a pattern", strlen(text));
     } else if (fault) {
-        plumb__builder_fail(out, PLUMB_ERROR_UNSUPPORTED, keyword, fault, "the supported subset of patterns");
+        plumb__builder_fail(out, PLUMB_ERROR_UNSUPPORTED, NULL, fault, "the supported subset of patterns");
     }
+    plumb__leave_pointer(out, before);
     plumb__pattern_free(&pattern);
     free(b.states.items);
     free(b.members.items);

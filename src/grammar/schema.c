@@ -82,7 +82,7 @@ static bool double_table(plumb__schemas *s) {
 }
 
 bool plumb__schemas_open(plumb__builder *b, plumb__schemas *schemas, const json_t *root) {
-    int64_t values = 0, text = 0;
+    int64_t text = 0;
     *schemas = (plumb__schemas){.root = root, .merged = json_array(), .root_pointer = malloc(sizeof b->pointer)};
     b->schemas = schemas;
     if (!schemas->merged || !schemas->root_pointer || !double_table(schemas)) {
@@ -90,7 +90,7 @@ bool plumb__schemas_open(plumb__builder *b, plumb__schemas *schemas, const json_
         return false;
     }
     memcpy(schemas->root_pointer, b->pointer, sizeof b->pointer);
-    if (!within_limits(root, &values, &text, 0))
+    if (!within_limits(root, &schemas->values, &text, 0))
         plumb__builder_fail(b, PLUMB_ERROR_UNSUPPORTED, NULL, "a schema that is too large",
                             "at most 20000 values, 1 MiB of text and 128 levels");
     return b->status == PLUMB_OK;
@@ -142,8 +142,9 @@ static bool is_type_name(const json_t *name) {
 }
 
 static void check_type(plumb__builder *b, const json_t *types) {
-    bool right = !types || is_type_name(types) || json_array_size(types) > 0;
-    for (size_t i = 0; i < json_array_size(types); i++) right &= is_type_name(json_array_get(types, i));
+    size_t n = json_array_size(types);
+    bool right = !types || is_type_name(types) || (n > 0 && n <= N_TYPES); /* each once */
+    for (size_t i = 0; right && i < n; i++) right &= is_type_name(json_array_get(types, i));
     if (!right)
         plumb__builder_fail(b, PLUMB_ERROR_FORMAT, "type", NULL, "the name of a type of JSON, or an array of them");
 }

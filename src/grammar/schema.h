@@ -31,6 +31,7 @@ typedef struct plumb__schemas {
     int depth;            /* schemas within schemas now */
     int32_t level;        /* of them, objects and arrays: what consumes text */
     int merges;           /* so far */
+    int64_t values;       /* of JSON, in all of the document */
 } plumb__schemas;
 
 /* Compiles document `root` within the builder, whose pointer tells where it is.  Rules, or -1 where the schema

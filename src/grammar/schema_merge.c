@@ -5,7 +5,11 @@
 #include "base/error.h"
 #include "grammar/schema.h"
 
-enum { MOST_MERGES = 2000, MOST_REFERENCES = 32 };
+enum {
+    MOST_MERGES = 2000,
+    MOST_REFERENCES = 32,
+    COPY_STEPS = 16 /* of work: what a member that is copied costs, in memory too */
+};
 
 static const char *const annotations[] = {
     "title", "description", "default", "example", "examples", "deprecated", "readOnly", "writeOnly", "$comment",
@@ -66,8 +70,12 @@ static void refuse_merge(plumb__builder *b, const char *key) {
                         "one, or equal ones");
 }
 
-static void merge_required(json_t *into, const json_t *more) {
-    json_t *all = json_copy(json_object_get(into, "required")), *name;
+static int64_t size_of(const json_t *value) { return (int64_t)(json_array_size(value) + json_object_size(value)); }
+
+static void merge_required(plumb__builder *b, json_t *into, const json_t *more) {
+    const json_t *there = json_object_get(into, "required");
+    if (!plumb__builder_work(b, (size_of(there) + size_of(more)) * (1 + size_of(more)))) return;
+    json_t *all = json_copy((json_t *)(uintptr_t)there), *name;
     size_t i, k;
     json_array_foreach(more, i, name) {
         for (k = 0; k < json_array_size(all) && !json_equal(json_array_get(all, k), name); k++) {}
@@ -77,7 +85,9 @@ static void merge_required(json_t *into, const json_t *more) {
 }
 
 static void merge_properties(plumb__builder *b, json_t *into, const json_t *more) {
-    json_t *all = json_copy(json_object_get(into, "properties")), *property;
+    json_t *before = json_object_get(into, "properties");
+    if (!plumb__builder_work(b, COPY_STEPS * (size_of(before) + size_of(more)))) return;
+    json_t *all = json_copy(before), *property;
     const char *key;
     json_object_foreach((json_t *)(uintptr_t)more, key, property) {
         const json_t *there = json_object_get(all, key);
@@ -107,7 +117,7 @@ static void merge_into(plumb__builder *b, json_t *into, const json_t *more) {
         const json_t *there = json_object_get(into, key);
         if (plumb__is_annotation(key) || (there && json_equal(there, value))) continue;
         if (!there) (void)json_object_set(into, key, value);
-        else if (!strcmp(key, "required") && json_is_array(there)) merge_required(into, value);
+        else if (!strcmp(key, "required") && json_is_array(there)) merge_required(b, into, value);
         else if (!strcmp(key, "properties") && json_is_object(there)) merge_properties(b, into, value);
         else refuse_merge(b, key);
     }
@@ -135,6 +145,7 @@ static const json_t *flatten(plumb__builder *b, const json_t *schema, int refere
                             "at most 32 in a row, 2000 in all");
         return NULL;
     }
+    if (!plumb__builder_work(b, s->values)) return NULL; /* parts are compared, and may be all there is */
     json_t *into = json_copy((json_t *)(uintptr_t)schema);
     if (!into || json_array_append_new(s->merged, into) != 0) {
         b->status = plumb__fail_memory(&b->error, "a schema", sizeof *into);
@@ -191,19 +202,23 @@ static bool may_be(const json_t *schema, const char *type) {
            (!strcmp(type, "number") && plumb__schema_has_type(schema, "integer"));
 }
 
-static bool lists_disjoint(const json_t *one, const json_t *other) {
-    json_t *a = listed(one), *b = listed(other);
-    bool disjoint = a && b && json_array_size(a) * json_array_size(b) <= 1 << 20;
-    for (size_t i = 0; disjoint && i < json_array_size(a); i++)
-        for (size_t k = 0; disjoint && k < json_array_size(b); k++)
-            disjoint = !json_equal(json_array_get(a, i), json_array_get(b, k));
-    json_decref(a);
-    json_decref(b);
+static bool lists_disjoint(plumb__builder *b, const json_t *one, const json_t *other) {
+    json_t *first = listed(one), *second = listed(other);
+    bool disjoint = first && second;
+    for (size_t i = 0; disjoint && i < json_array_size(first); i++) {
+        const json_t *value = json_array_get(first, i);
+        disjoint = plumb__builder_work(b, (1 + size_of(value)) * size_of(second));
+        for (size_t k = 0; disjoint && k < json_array_size(second); k++)
+            disjoint = !json_equal(value, json_array_get(second, k));
+    }
+    json_decref(first);
+    json_decref(second);
     return disjoint;
 }
 
-static bool requires(const json_t *schema, const char *key) {
+static bool requires(plumb__builder *b, const json_t *schema, const char *key) {
     const json_t *required = json_object_get(schema, "required");
+    if (!plumb__builder_work(b, size_of(required))) return false;
     for (size_t i = 0; i < json_array_size(required); i++) {
         const char *name = json_string_value(json_array_get(required, i));
         if (name && !strcmp(name, key)) return true;
@@ -218,7 +233,7 @@ bool plumb__schemas_disjoint(plumb__builder *b, const json_t *one, const json_t 
     one = plumb__flat_schema(b, one);
     other = plumb__flat_schema(b, other);
     if (!one || !other) return false;
-    if (lists_disjoint(one, other)) return true;
+    if (lists_disjoint(b, one, other)) return true;
     bool shared = false, objects_only = true;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         bool both = may_be(one, types[i]) && may_be(other, types[i]);
@@ -229,7 +244,8 @@ bool plumb__schemas_disjoint(plumb__builder *b, const json_t *one, const json_t 
     if (!objects_only) return false;
     json_object_foreach(json_object_get(one, "properties"), key, property) {
         const json_t *there = json_object_get(json_object_get(other, "properties"), key);
-        if (there && requires(one, key) && requires(other, key) && lists_disjoint(property, there)) return true;
+        if (there && requires(b, one, key) && requires(b, other, key) && lists_disjoint(b, property, there))
+            return true;
     }
     return false;
 }

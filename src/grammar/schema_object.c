@@ -60,6 +60,7 @@ static void take_required(plumb__builder *b, members *m, const json_t *schema) {
             if (!strcmp(key, name)) break;
             at++;
         }
+        if (!plumb__builder_work(b, at)) return;
         if (at == (int32_t)json_object_size(properties)) {
             bool closed = json_is_false(json_object_get(schema, "additionalProperties"));
             at = m->count;

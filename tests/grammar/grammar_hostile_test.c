@@ -127,6 +127,74 @@ static void ambiguous(void) {
     close_vocabulary(&v);
 }
 
+/* n names "`prefix`0", "`prefix`1"..., or an object of so many members that may be anything. */
+static json_t *names(const char *prefix, int n) {
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(list, json_sprintf("%s%d", prefix, i));
+    return list;
+}
+
+static json_t *members(const char *prefix, int n) {
+    json_t *list = names(prefix, n), *object = json_object(), *name;
+    size_t i;
+    json_array_foreach(list, i, name) json_object_set_new(object, json_string_value(name), json_true());
+    json_decref(list);
+    return object;
+}
+
+static json_t *strings_with(const char *keyword, json_t *value) {
+    return json_pack("{s:s, s:o}", "type", "string", keyword, value);
+}
+
+/* An object of n properties, each `keyword` of references to both definitions (two may be NULL). */
+static json_t *again(int n, const char *keyword, json_t *one, json_t *two) {
+    json_t *properties = json_object(), *definitions = json_pack("{s:o}", "d1", one);
+    if (two) json_object_set_new(definitions, "d2", two);
+    for (int i = 0; i < n; i++) {
+        char name[16];
+        json_t *list = json_array();
+        snprintf(name, sizeof name, "k%d", i);
+        json_array_append_new(list, reference(1));
+        if (two) json_array_append_new(list, reference(2));
+        json_object_set_new(properties, name, json_pack("{s:o}", keyword, list));
+    }
+    return json_pack("{s:s, s:o, s:o}", "type", "object", "properties", properties, "$defs", definitions);
+}
+
+/* 200 times up to 80 characters: about five million steps. */
+static json_t *slow_pattern(void) {
+    char text[200 * 11 + 1] = "";
+    for (int i = 0; i < 200; i++) strcat(text, i ? "|(?:a?){80}" : "(?:a?){80}");
+    return strings_with("pattern", json_string(text));
+}
+
+/* What is dear once, and said many times in few words. */
+static void repeated(void) {
+    vocabulary v = open_vocabulary(DEMO_MODEL);
+    check(&v, "a slow pattern", again(2, "allOf", slow_pattern(), NULL), FITS);
+    check(&v, "a slow pattern, often", again(60, "allOf", slow_pattern(), NULL), REFUSED);
+    json_t *one = strings_with("required", names("a", 1500)), *two = strings_with("required", names("b", 1500));
+    check(&v, "lists of names that are joined", again(2, "allOf", json_incref(one), json_incref(two)), FITS);
+    check(&v, "lists of names that are joined, often", again(20, "allOf", one, two), REFUSED);
+    one = strings_with("properties", members("a", 3000));
+    two = strings_with("properties", members("b", 3000));
+    check(&v, "properties that are joined", again(20, "allOf", json_incref(one), json_incref(two)), FITS);
+    check(&v, "properties that are joined, often", again(250, "allOf", one, two), REFUSED);
+    one = json_pack("{s:o}", "enum", names("a", 1000));
+    two = json_pack("{s:o}", "enum", names("b", 1000));
+    check(&v, "lists that are told apart", again(5, "oneOf", json_incref(one), json_incref(two)), FITS);
+    check(&v, "lists that are told apart, often", again(40, "oneOf", one, two), REFUSED);
+    one = json_pack("{s:s, s:o}", "type", "object", "properties", members("a", 9000));
+    two = json_array();
+    for (int i = 0; i < 9000; i++) json_array_append_new(two, json_string("a8999"));
+    json_object_set_new(one, "required", two);
+    check(&v, "a name required often", one, REFUSED);
+    json_t *types = json_array();
+    for (int i = 0; i < 5000; i++) json_array_append_new(types, json_string(i ? "null" : "string"));
+    check(&v, "a type said often", json_pack("{s:o, s:o}", "type", types, "enum", names("a", 5000)), PLUMB_ERROR_FORMAT);
+    close_vocabulary(&v);
+}
+
 /* A place stays usable and its memory bounded over more frames than are kept. */
 static void long_answers(void) {
     vocabulary v = open_vocabulary(DEMO_MODEL);
@@ -157,4 +225,4 @@ static void long_answers(void) {
     close_vocabulary(&v);
 }
 
-T_MAIN({"expensive", expensive}, {"ambiguous", ambiguous}, {"long_answers", long_answers})
+T_MAIN({"expensive", expensive}, {"ambiguous", ambiguous}, {"repeated", repeated}, {"long_answers", long_answers})
