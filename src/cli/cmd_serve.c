@@ -35,7 +35,23 @@ static plumb_server_wish wish(void *user) {
     return s->wish;
 }
 
-/* Keys that anybody can read, or none at all, are a mistake. */
+/* What editors leave and no header can hold: a mark of UTF-8 before all, blanks around a key, empty lines. */
+static void tidy_keys(char *keys) {
+    static const char mark[] = "\xEF\xBB\xBF";
+    const char *from = keys + (strncmp(keys, mark, strlen(mark)) == 0 ? strlen(mark) : 0);
+    char *to = keys;
+    for (from += strspn(from, " \t\r\n"); *from; from += strspn(from, " \t\r\n")) {
+        size_t size = strcspn(from, "\r\n"), kept = size;
+        while (from[kept - 1] == ' ' || from[kept - 1] == '\t') kept--;
+        if (to > keys) *to++ = '\n';
+        memmove(to, from, kept);
+        to += kept;
+        from += size;
+    }
+    *to = '\0';
+}
+
+/* A file without a key would let nobody in. */
 static int read_keys(serving *s) {
     const cli_options *options = s->runtime.options;
     if (!options->api_key) return CLI_OK;
@@ -43,12 +59,12 @@ static int read_keys(serving *s) {
     plumb_error err = {0};
     if (cli_read_file(options->api_key, &s->api_keys, &size, &err) != PLUMB_OK)
         return cli_report(options, &err);
-    if (strlen(s->api_keys) != size || strspn(s->api_keys, "\r\n") == size) {
-        cli_complain(options, "--api-key: found %s in %s, expected a key on a line",
-                     strlen(s->api_keys) != size ? "a NUL byte" : "nothing", options->api_key);
-        return CLI_FAILED;
-    }
-    return CLI_OK;
+    bool has_nul = strlen(s->api_keys) != size;
+    tidy_keys(s->api_keys);
+    if (!has_nul && s->api_keys[0]) return CLI_OK;
+    cli_complain(options, "--api-key: found %s in %s, expected a key on a line", has_nul ? "a NUL byte" : "nothing",
+                 options->api_key);
+    return CLI_FAILED;
 }
 
 /* The last part of the path, as clients will call it. */

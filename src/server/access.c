@@ -6,19 +6,20 @@
 
 /* ---- Keys ---- */
 
-/* Takes as long for any key of the same length that is given, however much of it is right. */
+/* Takes as long whatever is given: the key alone says how long.  `given` is not empty. */
 static bool is_equal(const char *key, size_t key_size, const char *given, size_t given_size) {
     unsigned char difference = key_size != given_size;
-    for (size_t i = 0; i < given_size; i++)
-        difference |= (unsigned char)(given[i] ^ (key_size > 0 ? key[i % key_size] : 1));
+    for (size_t i = 0, k = 0; i < key_size; i++, k = k + 1 < given_size ? k + 1 : 0)
+        difference |= (unsigned char)(key[i] ^ given[k]);
     return difference == 0;
 }
 
 static bool is_listed(const char *keys, const char *given) {
     bool found = false; /* all lines are compared, whichever fits */
-    for (const char *line = keys; *line;) {
+    const size_t given_size = strlen(given);
+    for (const char *line = keys; *line && given_size > 0;) {
         size_t size = strcspn(line, "\r\n");
-        if (size > 0) found |= is_equal(line, size, given, strlen(given));
+        if (size > 0) found |= is_equal(line, size, given, given_size);
         line += size;
         line += strspn(line, "\r\n");
     }

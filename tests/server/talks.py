@@ -140,7 +140,9 @@ def refusals(server):
     for method, path, status in [("GET", "/nothing", 404), ("GET", "/healthy", 404), ("GET", CHAT, 405), ("PUT", CHAT, 405),
                                  ("HEAD", CHAT, 405), ("POST", "/health", 405), ("HEAD", "/health", 200),
                                  ("HEAD", "/tokenize", 405), ("DELETE", "/v1/models", 405)]:
-        equal(server.ask(method, path)[0], status, f"{method} {path}")
+        found, headers, _ = server.ask(method, path)
+        allowed = "POST, OPTIONS" if path in (CHAT, "/tokenize") else "GET, HEAD, OPTIONS"
+        equal((found, headers["Allow"]), (status, allowed if status == 405 else None), f"{method} {path}")
     assert server.ask("GET", "/../../etc/passwd")[0] in (400, 404)
     lost = server.ask("POST", "/v1/responses", {"model": "demo", "input": "x", "previous_response_id": "resp_lost"})
     assert lost[0] in (404, 409), lost
@@ -323,8 +325,8 @@ def stop_despite_a_stalled_client(plumb):
 def keys(plumb):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "keys")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("first key\nsecond\n")
+        with open(path, "wb") as file:
+            file.write(b"\xef\xbb\xbf first key\t\r\n\n \nsecond  ")  # as some editors leave it
         with serving(plumb, "--api-key", path) as server:
             for method, wanted in (("GET", ["/metrics", "/props", "/slots", "/v1/models", "/v1/models/x"]),
                                    ("POST", [CHAT, "/v1/completions", "/v1/responses", "/v1/messages",
@@ -333,13 +335,19 @@ def keys(plumb):
                     for given in ({}, {"Authorization": "Bearer first"}, {"Authorization": "Bearer first keyfirst key"},
                                   {"Authorization": "Bearer first kez"}, {"x-api-key": "tecond"}, {"x-api-key": ""},
                                   {"Authorization": "first key"}):
-                        status, _, answer = server.ask(method, target, "{}" if method == "POST" else None, given)
-                        equal(status, 401, f"{target} {given}")
+                        status, headers, answer = server.ask(method, target, "{}" if method == "POST" else None, given)
+                        equal((status, headers["WWW-Authenticate"]), (401, "Bearer"), f"{target} {given}")
                         assert "error" in answer, answer
             for given in ({"Authorization": "Bearer first key"}, {"Authorization": "bearer second"}, {"x-api-key": "second"}):
                 equal(server.ask("GET", "/v1/models", headers=given)[0], 200, given)
             for target in ("/health", "/", "/page/app.js"):
                 equal(server.ask("GET", target)[0], 200, target)
+        for text in (b"", b" \t\r\n\n", b"\xef\xbb\xbf\n", b"key\0\n"):
+            with open(path, "wb") as file:
+                file.write(text)
+            refused = subprocess.run([plumb, "serve", "--port", "0", "--api-key", path], stderr=subprocess.PIPE, check=False)
+            equal(refused.returncode, 1, text)
+            assert b"expected a key on a line" in refused.stderr, refused.stderr
 
 
 def origins(plumb):
