@@ -2,8 +2,7 @@
  * the message; `live` is what is shown meanwhile. */
 import { ApiError, streamChat } from './api.js';
 import { requestMessages } from './conversation.js';
-
-const NUMBERS = ['temperature', 'top_p', 'min_p', 'seed', 'max_tokens'];
+import { NUMBERS } from './store.js';
 
 /* The body of a request, from settings where an empty string or null leaves a choice to the server. */
 export function requestBody(conversation, parent, model, settings) {

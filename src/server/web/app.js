@@ -6,10 +6,10 @@ import { getJson } from './api.js';
 import { Answering } from './answering.js';
 import * as tree from './conversation.js';
 import { KeyDialog, SettingsDialog } from './dialogs.js';
-import { element, growWithText } from './dom.js';
+import { element, growWithText, isComposing } from './dom.js';
 import { contextTokens, count } from './figures.js';
 import { ListView, placePanel } from './list_view.js';
-import { ConversationStore, loadSettings, saveSettings } from './store.js';
+import { ConversationStore, loadDraft, loadSettings, NUMBERS, saveDraft, saveSettings } from './store.js';
 import { Transcript } from './transcript.js';
 
 const SAVE_EVERY = 1000; // milliseconds, while an answer grows
@@ -24,11 +24,12 @@ class App {
   constructor(store) {
     this.store = store;
     this.settings = loadSettings({
-      temperature: '', top_p: '', min_p: '', seed: '', max_tokens: '', thinking: null, system: '',
+      ...Object.fromEntries(NUMBERS.map((name) => [name, ''])), thinking: null, system: '',
     });
     this.conversations = new Map();
     this.current = null;
     this.running = new Map(); // conversation -> Answering
+    this.written = new WeakSet(); // answers that this window made; other windows have copies at most
     this.model = '';
     this.context = 0; // tokens; 0: not known
     this.thinking = 75; // the server's own level
@@ -139,6 +140,7 @@ class App {
     byId('send').hidden = Boolean(answering);
     this.transcript.show(current, path, answering);
     this.showContext();
+    this.showAltered();
     this.showList();
     this.showSend();
   }
@@ -150,19 +152,30 @@ class App {
 
   async save(conversation) {
     if (!this.conversations.has(conversation.id)) return; // not begun, or removed
-    await this.store.save(conversation).catch((error) => {
+    await this.store.save(conversation, (kept) => this.merge(conversation, kept)).catch((error) => {
       this.toast(`This conversation could not be kept: ${error.message}`);
     });
   }
 
+  merge(conversation, other) {
+    tree.merge(conversation, other, (message) => this.written.has(message));
+  }
+
   /* Another window saved or removed a conversation. */
   async changedElsewhere(id) {
-    const mine = this.conversations.get(id);
-    if (mine && this.running.has(mine)) return;
     const theirs = await this.store.get(id);
-    if (theirs) this.conversations.set(id, theirs);
-    else this.conversations.delete(id);
-    if (this.current === mine && mine) this.current = theirs ?? tree.newConversation(this.settings.system);
+    const mine = this.conversations.get(id);
+    if (mine && theirs) {
+      this.merge(mine, theirs);
+      const { title, named, system, updated } = theirs;
+      Object.assign(mine, { title, named, system, updated });
+    } else if (theirs) {
+      this.conversations.set(id, theirs);
+    } else if (mine) {
+      this.running.get(mine)?.stop();
+      this.conversations.delete(id);
+      if (this.current === mine) this.current = tree.newConversation(this.settings.system);
+    }
     this.render();
   }
 
@@ -196,23 +209,22 @@ class App {
     if (this.running.has(conversation) || text.trim() === '') return;
     this.closeToast();
     this.conversations.set(conversation.id, conversation);
-    const message = tree.addMessage(conversation, parent, 'user', text);
+    const question = tree.addMessage(conversation, parent, 'user', text);
     if (location.hash.slice(1) !== conversation.id) history.replaceState(null, '', `#${conversation.id}`);
-    this.answer(conversation, message.id);
+    this.answer(conversation, tree.addMessage(conversation, question.id, 'assistant', ''));
   }
 
   again(message) {
     const conversation = this.current;
     if (this.running.has(conversation)) return;
-    const empty = message.content === '' && message.reasoning === '';
-    if (message.state === 'failed' && empty) tree.removeLeaf(conversation, message);
-    this.answer(conversation, message.parent);
+    this.answer(conversation, tree.failedEmpty(message)
+      ? tree.beginAgain(message) : tree.addMessage(conversation, message.parent, 'assistant', ''));
   }
 
-  async answer(conversation, parent) {
-    const message = tree.addMessage(conversation, parent, 'assistant', '');
+  async answer(conversation, message) {
     const answering = new Answering(conversation, message);
     this.running.set(conversation, answering);
+    this.written.add(message);
     this.render();
     this.transcript.toEnd();
     this.announce('Answering');
@@ -231,6 +243,7 @@ class App {
       },
     });
     this.running.delete(conversation);
+    if (tree.failedEmpty(message)) this.written.delete(message); // any window may try again
     this.announce({ done: 'Answer complete', stopped: 'Stopped', failed: 'The answer failed' }[message.state]);
     this.render();
     await this.save(conversation);
@@ -288,19 +301,23 @@ class App {
       if (this.running.has(this.current) || input.value.trim() === '') return;
       const path = tree.shownPath(this.current);
       const text = input.value;
-      input.value = '';
+      this.type('');
       this.send(text, path.at(-1)?.id ?? null);
     };
     input.addEventListener('input', () => this.showSend());
+    this.type(loadDraft());
     input.addEventListener('keydown', (event) => {
-      if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+      if (event.key !== 'Enter' || event.shiftKey || isComposing(event)) return;
       event.preventDefault();
       send();
     });
     byId('send').addEventListener('click', send);
     byId('stop').addEventListener('click', () => this.stop());
     byId('new-chat').addEventListener('click', () => this.openNew());
-    byId('open-settings').addEventListener('click', () => this.dialog.open(this.current));
+    for (const id of ['open-settings', 'altered']) {
+      byId(id).addEventListener('click', () => this.dialog.open(this.current));
+    }
+    byId('settings').addEventListener('close', () => this.showAltered());
     byId('toast-close').addEventListener('click', () => this.closeToast());
     byId('switch-theme').addEventListener('click', globalThis.plumbSwitchTheme);
     byId('export').addEventListener('click', () => {
@@ -325,16 +342,28 @@ class App {
     const starters = STARTERS.map((text) => element('button', {
       type: 'button',
       onclick: () => {
-        input.value = text;
+        this.type(text);
         input.focus();
-        this.showSend();
       },
     }, `${text.trim().replace(/:$/, '')}…`));
     byId('starters').append(...starters);
     if (/Mac|iPhone|iPad/.test(navigator.platform)) byId('new-chat-key').textContent = '⌘ K';
     document.addEventListener('keydown', (event) => this.key(event));
     addEventListener('hashchange', () => this.openAddressed());
-    addEventListener('pagehide', () => this.running.forEach((_, conversation) => this.save(conversation)));
+    document.addEventListener('visibilitychange', () => saveDraft(input.value)); // a phone may end the page then
+    addEventListener('pagehide', () => {
+      saveDraft(input.value);
+      this.running.forEach(({ message }, conversation) => {
+        message.state = 'stopped';
+        this.save(conversation);
+      });
+    });
+  }
+
+  /* Puts a text where messages are written, as if it were typed. */
+  type(text) {
+    byId('input').value = text;
+    byId('input').dispatchEvent(new Event('input'));
   }
 
   key(event) {
@@ -387,6 +416,15 @@ class App {
     const { context } = this;
     byId('context').textContent = used === 0 ? '' : context ? `${count(used)} of ${count(context)}` : count(used);
     byId('context').classList.toggle('tight', context > 0 && used > 0.9 * context);
+  }
+
+  /* What was set once applies to each answer, and is easily forgotten. */
+  showAltered() {
+    const numbers = NUMBERS.filter((name) => this.settings[name] !== '');
+    const parts = numbers.map((name) => `${name.replace('_', ' ')} ${this.settings[name]}`);
+    if (this.current.system.trim() !== '') parts.unshift('system prompt');
+    byId('altered').textContent = parts.join(' · ');
+    byId('altered').hidden = parts.length === 0;
   }
 
   announce(text) {

@@ -39,12 +39,26 @@ export function addMessage(conversation, parent, role, content) {
   return message;
 }
 
-/* Removes a message that has nothing below it. */
-export function removeLeaf(conversation, message) {
-  const others = siblings(conversation, message).filter((other) => other !== message);
-  delete conversation.messages[message.id];
-  delete conversation.chosen[message.parent ?? ROOT];
-  if (others.length > 0) choose(conversation, others.at(-1));
+const textLength = (message) => message.content.length + (message.reasoning ?? '').length;
+
+/* Whether an answer failed with nothing to keep: another attempt takes its place. */
+export const failedEmpty = (message) => message.state === 'failed' && textLength(message) === 0;
+
+export function beginAgain(message) {
+  return Object.assign(message, { state: 'running', error: undefined });
+}
+
+/* Takes over what another window has of the same conversation.  Messages are only ever added, and each is
+ * written by one window: `isOwn` tells those of this one.  What is shown here stays. */
+export function merge(conversation, other, isOwn) {
+  for (const message of Object.values(other.messages)) {
+    const present = conversation.messages[message.id];
+    // An answer that does not grow may be of a window that ended in the middle of it: see settle.
+    const stale = message.state === 'running' && present && textLength(message) <= textLength(present);
+    if (!present) conversation.messages[message.id] = message;
+    else if (!isOwn(present) && !stale) Object.assign(present, message);
+  }
+  conversation.chosen = { ...other.chosen, ...conversation.chosen };
 }
 
 export function choose(conversation, message) {

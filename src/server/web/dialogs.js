@@ -1,8 +1,7 @@
 /* The dialogs: settings, and the server's key. */
-import { loadKey, saveKey, saveSettings } from './store.js';
+import { loadKey, NUMBERS, saveKey, saveSettings } from './store.js';
 
 const byId = (id) => document.getElementById(id);
-const NUMBERS = ['temperature', 'top_p', 'min_p', 'seed', 'max_tokens'];
 
 export class KeyDialog {
   #dialog = byId('key-dialog');

@@ -29,6 +29,9 @@ export function iconButton(name, label, onclick, className = '') {
   }, icon(name));
 }
 
+/* Whether a key belongs to an input method; Safari ends the composition before it tells of Enter. */
+export const isComposing = (event) => event.isComposing || event.keyCode === 229;
+
 /* Copies text, and shows on the button that it did. */
 export async function copyText(text, button) {
   if (!await toClipboard(text)) return;

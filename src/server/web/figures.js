@@ -8,7 +8,10 @@ export function rate(perSecond) {
   return `${perSecond < 100 ? perSecond.toFixed(1) : count(perSecond)} tokens/s`;
 }
 
+const tokens = (number) => `${count(number)} ${number === 1 ? 'token' : 'tokens'}`;
+
 export function duration(seconds) {
+  if (seconds < 0.1) return `${Math.max(1, Math.round(1000 * seconds))} ms`;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.round(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
@@ -21,7 +24,7 @@ const isCount = (value) => Number.isFinite(value) && value >= 0;
 export function answerFigures({ usage, timings }) {
   const parts = [];
   if (timings?.generation_tokens_per_second > 0) parts.push(rate(timings.generation_tokens_per_second));
-  if (isCount(usage?.completion_tokens)) parts.push(`${count(usage.completion_tokens)} tokens`);
+  if (isCount(usage?.completion_tokens)) parts.push(tokens(usage.completion_tokens));
   if (isCount(usage?.prompt_tokens)) {
     const cached = timings?.cached_tokens ?? usage.prompt_tokens_details?.cached_tokens ?? 0;
     let prompt = `prompt of ${count(usage.prompt_tokens)}`;
@@ -35,7 +38,7 @@ export function answerFigures({ usage, timings }) {
 /* What the page measures meanwhile, once that means something: pieces are mostly tokens. */
 export function liveFigures(pieces, seconds) {
   if (seconds < 0.5) return '';
-  return `≈ ${rate((pieces - 1) / seconds)} · ${count(pieces)} tokens`;
+  return `≈ ${rate((pieces - 1) / seconds)} · ${tokens(pieces)}`;
 }
 
 /* How much of the context a conversation fills after its newest answer. */

@@ -1,5 +1,5 @@
 /* The list of conversations, newest first, under the days they were last used. */
-import { element, icon, iconButton } from './dom.js';
+import { element, icon, iconButton, isComposing } from './dom.js';
 
 const DAY = 24 * 60 * 60 * 1000;
 
@@ -50,14 +50,13 @@ export class ListView {
       onclick: () => this.actions.open(conversation),
     }, conversation.title);
     const more = iconButton('more', `More about ${conversation.title}`, () => {
-      this.#openMenu(conversation, item, more);
+      this.#openMenu(conversation, more);
     });
     const current = isCurrent ? 'page' : undefined;
-    const item = element('li', { 'data-id': conversation.id, 'aria-current': current }, name, more);
-    return item;
+    return element('li', { 'data-id': conversation.id, 'aria-current': current }, name, more);
   }
 
-  #openMenu(conversation, item, button) {
+  #openMenu(conversation, button) {
     const entry = (name, label, action, className = '') => element('button', {
       type: 'button', className,
       onclick: () => {
@@ -66,7 +65,7 @@ export class ListView {
       },
     }, icon(name), label);
     this.#menu.replaceChildren(
-      entry('edit', 'Rename', () => this.#rename(conversation, item)),
+      entry('edit', 'Rename', () => this.#rename(conversation)),
       entry('export', 'Export', () => this.actions.exportOne(conversation)),
       entry('close', 'Delete', () => this.actions.remove(conversation), 'bad'));
     this.#menu.showPopover();
@@ -74,7 +73,9 @@ export class ListView {
     this.#menu.firstChild.focus();
   }
 
-  #rename(conversation, item) {
+  #rename(conversation) {
+    const item = this.#list.querySelector(`[data-id="${conversation.id}"]`); // the list may be another by now
+    if (!item) return;
     const input = element('input', { className: 'rename', value: conversation.title, 'aria-label': 'New title' });
     let ended = false;
     const end = (keep, focus = true) => {
@@ -86,7 +87,7 @@ export class ListView {
       if (focus) this.#list.querySelector(`[data-id="${conversation.id}"] .conversation`)?.focus();
     };
     input.addEventListener('keydown', (event) => {
-      if (event.key === 'Enter' && !event.isComposing) end(true);
+      if (event.key === 'Enter' && !isComposing(event)) end(true);
       if (event.key !== 'Escape') return;
       event.stopPropagation();
       end(false);

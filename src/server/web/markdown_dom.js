@@ -31,8 +31,8 @@ export function showMarkdown(container, text) {
 function blockElement(block) {
   switch (block.type) {
     case 'heading':
-      // Below the headings of the page itself.
-      return element(`h${Math.min(6, block.level + 2)}`, { dir: 'auto', className: `level-${block.level}` },
+      // Below the heading of the page itself.
+      return element(`h${Math.min(6, block.level + 1)}`, { dir: 'auto', className: `level-${block.level}` },
         ...inline(block.text));
     case 'code': return codeElement(block);
     case 'math': return element('p', { className: 'math' }, block.text);
@@ -49,7 +49,7 @@ function codeElement(block) {
   const copy = iconButton('copy', 'Copy code', () => copyText(code.textContent, copy));
   const figure = element('figure', { className: 'code' },
     element('figcaption', {}, element('span', {}, block.language.slice(0, 40) || 'text'), copy),
-    element('pre', { tabIndex: 0, 'aria-label': 'Code' }, code));
+    element('pre', { tabIndex: 0, role: 'group', 'aria-label': 'Code' }, code));
   setCode(figure, block.text);
   return figure;
 }
@@ -69,7 +69,9 @@ function listElement(list) {
       children[0] = element('span', { dir: 'auto' }, ...children[0].childNodes);
     }
     if (item.checked === null) return element('li', {}, ...children);
-    const box = element('input', { type: 'checkbox', checked: item.checked, disabled: true });
+    const box = element('input', {
+      type: 'checkbox', checked: item.checked, disabled: true, 'aria-label': item.checked ? 'Done' : 'To be done',
+    });
     return element('li', { className: 'task' }, box, ...children);
   });
   return list.ordered ? element('ol', { start: list.start }, ...items) : element('ul', {}, ...items);

@@ -1,6 +1,6 @@
 /* One message on the page.  `update` makes it show what the message holds now. */
 import { showMarkdown } from './markdown_dom.js';
-import { copyText, element, growWithText, icon, iconButton } from './dom.js';
+import { copyText, element, growWithText, icon, iconButton, isComposing } from './dom.js';
 import { answerFigures, count, duration, liveFigures } from './figures.js';
 
 /* `actions`: {edit(message, text), again(message), show(message)}. */
@@ -69,7 +69,7 @@ class UserView {
       if (event.key === 'Escape') {
         event.stopPropagation();
         close();
-      } else if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+      } else if (event.key === 'Enter' && !event.shiftKey && !isComposing(event)) {
         event.preventDefault();
         send();
       }
@@ -161,6 +161,7 @@ function thoughtFor(seconds) {
 function noticeText(message) {
   if (message.state === 'failed') return message.error ?? 'The answer failed.';
   if (message.state === 'stopped') return 'Stopped.';
+  if (message.state === 'running') return 'Another window writes this answer.';
   if (message.finish === 'length') return 'Cut off: the limit of tokens was reached.';
   if (message.content === '') return 'The answer is empty.';
   return '';

@@ -1,7 +1,8 @@
 /* Where conversations, settings and the key are kept: in this browser, nowhere else.
  *
  * Conversations lie in IndexedDB, whole, by their ids; where the browser refuses it (some private windows)
- * they live as long as the page.  Other windows of this page hear of changes. */
+ * they live as long as the page.  Other windows of this page hear of changes, and none overwrites what another
+ * saved since. */
 
 const STORE = 'conversations';
 
@@ -10,7 +11,8 @@ const promised = (request) => new Promise((resolve, reject) => {
   request.onerror = () => reject(request.error);
 });
 
-function openDatabase() {
+/* Asynchronous, so that where asking alone is forbidden it fails like where opening is. */
+async function openDatabase() {
   const request = indexedDB.open('plumb', 1);
   request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: 'id' });
   return promised(request);
@@ -45,9 +47,13 @@ export class ConversationStore {
     return this.lasting ? promised(this.#objects('readonly').get(id)) : undefined;
   }
 
-  async save(conversation) {
+  /* `merge` is told what is kept of the conversation by now, within the transaction that replaces it. */
+  async save(conversation, merge) {
     if (!this.lasting) return;
-    await promised(this.#objects('readwrite').put(conversation));
+    const objects = this.#objects('readwrite');
+    const kept = await promised(objects.get(conversation.id));
+    if (kept) merge(kept);
+    await promised(objects.put(conversation));
     this.#channel.postMessage(conversation.id);
   }
 
@@ -58,10 +64,14 @@ export class ConversationStore {
   }
 }
 
-/* ---- Settings and the key ---- */
+/* ---- Settings, the key and the draft ---- */
+
+/* The settings that are numbers, as the server calls them; an empty string leaves one to the server. */
+export const NUMBERS = ['temperature', 'top_p', 'top_k', 'min_p', 'seed', 'max_tokens'];
 
 const SETTINGS = 'plumb-settings';
 const KEY = 'plumb-api-key';
+const DRAFT = 'plumb-draft';
 
 /* Storage may be refused too. */
 function stored(storage, name) {
@@ -92,6 +102,15 @@ export function loadSettings(defaults) {
 
 export function saveSettings(settings) {
   put(local, SETTINGS, JSON.stringify(settings));
+}
+
+/* What was typed and not sent, of this window. */
+export function loadDraft() {
+  return stored(session, DRAFT) ?? '';
+}
+
+export function saveDraft(text) {
+  put(session, DRAFT, text === '' ? null : text);
 }
 
 export function loadKey() {

@@ -5,7 +5,7 @@ import { test } from './check.mjs';
 import { hostileAnswers } from './hostile.mjs';
 
 /* All that an answer may become. */
-const ELEMENTS = ['A', 'ARTICLE', 'BLOCKQUOTE', 'BR', 'BUTTON', 'CODE', 'DETAILS', 'DIV', 'EM', 'FIGCAPTION', 'FIGURE', 'H3',
+const ELEMENTS = ['A', 'ARTICLE', 'BLOCKQUOTE', 'BR', 'BUTTON', 'CODE', 'DETAILS', 'DIV', 'EM', 'FIGCAPTION', 'FIGURE', 'H2', 'H3',
   'H4', 'H5', 'H6', 'HR', 'INPUT', 'LI', 'OL', 'P', 'PRE', 'PROGRESS', 'S', 'SPAN', 'STRONG', 'SUMMARY', 'TABLE', 'TBODY', 'TD', 'TH',
   'THEAD', 'TR', 'UL', 'svg', 'use'];
 const ATTRIBUTES = ['aria-busy', 'aria-hidden', 'aria-label', 'checked', 'class', 'data-phase', 'data-role', 'data-state', 'dir',
@@ -108,6 +108,86 @@ export function defineMockTests(browser, base, mock) {
     assert.equal((await transcript(page))[1][1], 'stopped');
   });
 
+  /* Two windows talk in one conversation at the same time: nothing of either is lost. */
+  onPage('two_windows', {}, async (page, { context }) => {
+    await askAndWait(page, 'One?');
+    const other = await context.newPage();
+    await other.goto(page.url());
+    await until('the conversation', async () => (await transcript(other)).length === 2);
+    await other.locator('.message').first().hover();
+    await button(other.locator('.message').first(), 'Edit').click();
+    await other.getByLabel('Edit the message').fill('Not yet');
+    await ask(page, 'mock:hold');
+    await untilText(other.locator('.notice'), 'Another window writes this answer.');
+    await askAndWait(other, 'Two?');
+    mock.release();
+    await settled(page);
+    const whole = [['user', '', 'One?'], ['assistant', 'done', 'You said: One?'], ['user', '', 'mock:hold'],
+      ['assistant', 'done', 'The first half, and the second.'], ['user', '', 'Two?'], ['assistant', 'done', 'You said: Two?']];
+    const same = (expected, found) => JSON.stringify(expected) === JSON.stringify(found);
+    await until('both in one window', async () => same(whole, await transcript(page)));
+    // What is being edited stays; its text is not shown meanwhile.
+    await until('and in the other', async () => same(whole.slice(1), (await transcript(other)).slice(1)));
+    assert.equal(await other.getByLabel('Edit the message').inputValue(), 'Not yet');
+    for (const window of [page, other]) {
+      await window.reload();
+      await until('both after a reload', async () => same(whole, await transcript(window)));
+    }
+    // A conversation that is removed in the middle of an answer does not come back.
+    await ask(page, 'mock:hold');
+    await untilText(answers(page).last().locator('.content'), 'The first half,');
+    await button(other, 'More about One?').click();
+    await button(other.locator('#item-menu'), 'Delete').click();
+    await page.locator('#welcome').waitFor();
+    await settled(page);
+    await page.reload();
+    await page.locator('#model:not(:empty)').waitFor();
+    assert.equal(await page.locator('.conversation').count(), 0);
+  });
+
+  /* The list is made anew whenever an answer ends. */
+  onPage('rename_while_answering', {}, async (page) => {
+    await ask(page, 'mock:hold');
+    await untilText(answers(page).locator('.content'), 'The first half,');
+    await button(page, 'More about mock:hold').click();
+    mock.release();
+    await settled(page);
+    await button(page.locator('#item-menu'), 'Rename').click();
+    await page.getByLabel('New title').fill('Renamed');
+    await page.keyboard.press('Enter');
+    await untilText(page.locator('.conversation'), 'Renamed');
+  });
+
+  onPage('draft', {}, async (page) => {
+    await page.locator('#input').fill('First line\nsecond line');
+    await page.reload();
+    await until('the draft', async () => (await page.locator('#input').inputValue()) === 'First line\nsecond line');
+    assert.ok(await page.locator('#send').isEnabled());
+    // Enter that ends a composition in Safari sends nothing.
+    await page.locator('#input').evaluate((input) => {
+      input.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', keyCode: 229, bubbles: true, cancelable: true }));
+    });
+    assert.equal((await transcript(page)).length, 0);
+    await page.locator('#input').press('Enter');
+    await settled(page);
+    assert.equal((await transcript(page)).length, 2);
+    await page.reload();
+    await page.locator('#model:not(:empty)').waitFor();
+    assert.equal(await page.locator('#input').inputValue(), '');
+  });
+
+  onPage('no_storage', {}, async (page, { context }) => {
+    await context.addInitScript(() => {
+      for (const name of ['indexedDB', 'localStorage', 'sessionStorage']) {
+        Object.defineProperty(globalThis, name, { get() { throw new DOMException('denied', 'SecurityError'); } });
+      }
+    });
+    await page.reload();
+    await untilText(page.locator('#welcome-note'), 'This browser keeps nothing');
+    await askAndWait(page, 'One?');
+    assert.equal((await transcript(page))[1][2], 'You said: One?');
+  });
+
   onPage('answers_go_on_elsewhere', {}, async (page) => {
     await ask(page, 'mock:hold');
     await untilText(answers(page).locator('.content'), 'The first half,');
@@ -173,18 +253,20 @@ export function defineMockTests(browser, base, mock) {
     assert.equal(await page.getByLabel('Top p').getAttribute('placeholder'), '0.95');
     await page.getByLabel('Temperature').fill('0.5');
     await page.getByLabel('Top p').fill('7'); // out of range: not taken
+    await page.getByLabel('Top k').fill('40');
     await page.getByLabel('Seed').fill('42');
     await page.getByLabel('Longest answer').fill('100');
     await page.keyboard.press('Escape');
     await button(page, 'Thinking 75').click();
     await page.getByLabel('How thoroughly to think').fill('40');
     await page.keyboard.press('Escape');
+    await untilText(page.locator('#altered'), 'system prompt · temperature 0.5 · top k 40 · seed 42 · max tokens 100');
     await askAndWait(page, 'One?');
     await askAndWait(page, 'Two?');
     const { messages, ...rest } = requests().at(-1);
     assert.deepEqual(messages, [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: 'One?' },
       { role: 'assistant', content: 'You said: One?' }, { role: 'user', content: 'Two?' }]);
-    assert.deepEqual(rest, { model: mock.model, temperature: 0.5, seed: 42, max_tokens: 100, chat_template_kwargs: { thinking: true },
+    assert.deepEqual(rest, { model: mock.model, temperature: 0.5, top_k: 40, seed: 42, max_tokens: 100, chat_template_kwargs: { thinking: true },
       reasoning_effort: 40, stream: true, stream_options: { include_usage: true } });
     await page.reload();
     await page.keyboard.press('Control+k');
@@ -308,7 +390,7 @@ export function defineMockTests(browser, base, mock) {
     await context.grantPermissions(['clipboard-read', 'clipboard-write']);
     const answer = await askAndWait(page, 'mock:sample');
     const count = (selector) => answer.locator(`.content ${selector}`).count();
-    assert.deepEqual(await Promise.all(['h3', 'h4', 'h5', 'ol', 'table', 'th', 'td', 'blockquote blockquote', 'hr', 'pre code', 'li.task input',
+    assert.deepEqual(await Promise.all(['h2', 'h3', 'h4', 'ol', 'table', 'th', 'td', 'blockquote blockquote', 'hr', 'pre code', 'li.task input',
       'strong', 'em', 's', '.math', 'a'].map(count)), [1, 1, 1, 1, 1, 3, 6, 1, 1, 1, 2, 1, 1, 1, 2, 2]);
     await button(answer, 'Copy code').click();
     await until('the code in the clipboard', async () => {

@@ -265,17 +265,51 @@ test('branches', () => {
   assert.equal(contents(tree.shownPath(conversation)), 'First? A Second? B');
   const edited = ask(a.id, 'Other?');
   assert.deepEqual(tree.siblings(conversation, edited), [second, edited]);
-  const other = ask(null, 'Start over');
+  ask(null, 'Start over');
   assert.equal(contents(tree.shownPath(conversation)), 'Start over');
-  tree.removeLeaf(conversation, other);
+  tree.choose(conversation, first);
   assert.equal(contents(tree.shownPath(conversation)), 'First? A Other?');
-  tree.removeLeaf(conversation, edited);
-  assert.equal(contents(tree.shownPath(conversation)), 'First? A Second? B');
   assert.deepEqual(tree.requestMessages(conversation, second.id), [
     { role: 'system', content: 'Be brief.' }, { role: 'user', content: 'First?' }, { role: 'assistant', content: 'A' },
     { role: 'user', content: 'Second?' }]);
   conversation.system = ' \n';
   assert.equal(tree.requestMessages(conversation, b.id)[0].role, 'user');
+});
+
+/* Two windows that have the same conversation, and what each learns of the other. */
+test('merging', () => {
+  const { conversation: mine, a, b } = branched();
+  const theirs = structuredClone(mine);
+  const none = () => false;
+  const answer = tree.addMessage(theirs, b.id, 'user', 'Theirs?');
+  tree.merge(mine, theirs, none);
+  assert.equal(contents(tree.shownPath(mine)), 'First? A Second? B Theirs?');
+  assert.deepEqual(tree.fromExport(tree.toExport([mine]))[0].messages[answer.id], answer);
+  // What is shown here stays, and objects stay the same.
+  tree.addMessage(mine, a.id, 'user', 'Mine?');
+  tree.addMessage(theirs, a.id, 'user', 'Other?');
+  tree.merge(mine, theirs, none);
+  assert.equal(contents(tree.shownPath(mine)), 'First? A Mine?');
+  assert.equal(tree.siblings(mine, mine.messages[tree.shownPath(mine)[2].id]).length, 3);
+  assert.equal(mine.messages[a.id], a);
+  // An answer is as the window has it that writes it.
+  Object.assign(theirs.messages[a.id], { content: 'A!', state: 'running' });
+  tree.merge(mine, theirs, (message) => message === a);
+  assert.deepEqual([a.content, a.state], ['A', 'done']);
+  tree.merge(mine, theirs, none);
+  assert.deepEqual([a.content, a.state], ['A!', 'running']);
+  // One that grows no more was given up, with its window.
+  tree.settle(mine);
+  tree.merge(mine, theirs, none);
+  assert.equal(a.state, 'stopped');
+});
+
+test('beginning_again', () => {
+  const { a } = branched();
+  assert.ok(!tree.failedEmpty(Object.assign(a, { state: 'failed', error: 'x' })));
+  assert.ok(tree.failedEmpty(Object.assign(a, { content: '' })));
+  assert.ok(!tree.failedEmpty(Object.assign(a, { reasoning: 'hm' })));
+  assert.deepEqual([tree.beginAgain(a).state, a.error], ['running', undefined]);
 });
 
 test('titles', () => {
@@ -339,11 +373,11 @@ test('nothing_else_is_imported', () => {
 
 test('request_bodies', () => {
   const { conversation, second } = branched();
-  const settings = { temperature: '0', top_p: '', min_p: '0.05', seed: '7', max_tokens: 'x', thinking: 0, system: '' };
+  const settings = { temperature: '0', top_p: '', top_k: '40', min_p: '0.05', seed: '7', max_tokens: 'x', thinking: 0, system: '' };
   const body = requestBody(conversation, second.id, 'm', settings);
   assert.equal(body.messages.length, 4);
   delete body.messages;
-  assert.deepEqual(body, { model: 'm', temperature: 0, min_p: 0.05, seed: 7, chat_template_kwargs: { thinking: false } });
+  assert.deepEqual(body, { model: 'm', temperature: 0, top_k: 40, min_p: 0.05, seed: 7, chat_template_kwargs: { thinking: false } });
   const asItIs = requestBody(conversation, second.id, 'm', { ...settings, thinking: null });
   assert.deepEqual([asItIs.chat_template_kwargs, asItIs.reasoning_effort], [undefined, undefined]);
   const thinking = requestBody(conversation, second.id, 'm', { ...settings, thinking: 40 });
@@ -358,7 +392,8 @@ test('figures', () => {
   assert.equal(figures.answerFigures({}), '');
   assert.equal(figures.liveFigures(101, 4), '≈ 25.0 tokens/s · 101 tokens');
   assert.equal(figures.liveFigures(101, 0), '');
-  assert.deepEqual([0.44, 12.6, 3599].map(figures.duration), ['0.4 s', '13 s', '59 min 59 s']);
+  assert.equal(figures.answerFigures({ usage: { completion_tokens: 1 } }), '1 token');
+  assert.deepEqual([0, 0.023, 0.44, 12.6, 3599].map(figures.duration), ['1 ms', '23 ms', '0.4 s', '13 s', '59 min 59 s']);
   assert.equal(figures.contextTokens([{ usage }, {}]), 1290);
 });
 
