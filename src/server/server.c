@@ -191,7 +191,8 @@ static void begin_stopping(plumb_server *server) {
     plumb__http_close_door(server->http);
     int running = plumb__http_open_exchanges(server->http);
     if (running > 0)
-        plumb__server_log(server, PLUMB_LOG_INFO, "stopping: %d answers are being finished", running);
+        plumb__server_log(server, PLUMB_LOG_INFO, "stopping: %d %s being finished", running,
+                          running == 1 ? "answer is" : "answers are");
 }
 
 static void tick(void *user) {

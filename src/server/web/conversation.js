@@ -67,7 +67,8 @@ export function choose(conversation, message) {
 
 /* The messages with the same parent, oldest first. */
 export function siblings(conversation, message) {
-  return Object.values(conversation.messages).filter((other) => other.parent === message.parent);
+  const all = Object.values(conversation.messages).filter((other) => other.parent === message.parent);
+  return all.sort((a, b) => a.created - b.created); // merging appends older ones
 }
 
 /* The messages that are shown, from the first to the last. */

@@ -145,6 +145,22 @@ export function defineMockTests(browser, base, mock) {
     assert.equal(await page.locator('.conversation').count(), 0);
   });
 
+  /* Nor where they save before they hear of each other. */
+  onPage('deaf_window', {}, async (page, { context }) => {
+    await askAndWait(page, 'One?');
+    const other = await context.newPage();
+    await other.addInitScript(() => { globalThis.BroadcastChannel = class { postMessage() {} }; });
+    await other.goto(page.url());
+    await until('the conversation', async () => (await transcript(other)).length === 2);
+    await askAndWait(page, 'Two?');
+    await askAndWait(other, 'Three?');
+    await other.reload();
+    await untilText(other.locator('.branches'), '2/2');
+    assert.equal((await transcript(other))[3][2], 'You said: Three?');
+    await button(other, 'Previous version').click();
+    await until('the other branch', async () => (await transcript(other))[3]?.[2] === 'You said: Two?');
+  });
+
   /* The list is made anew whenever an answer ends. */
   onPage('rename_while_answering', {}, async (page) => {
     await ask(page, 'mock:hold');
