@@ -58,10 +58,9 @@ static bool on_token(void *user, const cli_step *step) {
     return cli_output_flush() && more && !a->no_memory;
 }
 
-/* An answer that Ctrl-C cut short looks like one that is whole. */
-static void mark_stopped(const cli_chat *chat) {
-    if (chat->last.ending == CLI_ENDED_BY_INTERRUPT && chat->terminal)
-        cli_print("%s [stopped]%s", chat->dim ? "\033[2m" : "", chat->dim ? "\033[0m" : "");
+/* An answer that Ctrl-C cut short looks like one that is whole, and one that it forestalled like none. */
+static void mark(const cli_chat *chat, const char *text) {
+    if (chat->terminal) cli_print("%s%s%s", chat->dim ? "\033[2m" : "", text, chat->dim ? "\033[0m" : "");
 }
 
 static void tell_ending(cli_chat *chat) {
@@ -108,12 +107,16 @@ int cli_chat_turn(cli_chat *chat, const char *message, size_t size) {
     if (status != PLUMB_OK) {
         cli_conversation_drop_last(chat->conversation);
         if (a.size > 0) cli_print("\n"); /* what was said of the answer stands on a line of its own */
+        if (status == PLUMB_ERROR_CANCELLED) {
+            mark(chat, "[stopped before the answer; the message is not kept]");
+            if (chat->terminal) cli_print("\n");
+        }
         cli_output_flush();
         result = cli_report(options, &err);
     } else {
         chat->n_turns++;
         chat->taken_back = false;
-        mark_stopped(chat);
+        if (chat->last.ending == CLI_ENDED_BY_INTERRUPT) mark(chat, " [stopped]");
         cli_print("\n");
         cli_output_flush();
         tell_ending(chat);

@@ -90,6 +90,7 @@ static int talk_with(cli_talk *t) {
     }
     t->message.input = input;
     char *history = terminal ? open_history(options, input) : NULL;
+    if (terminal && !options->quiet) cli_complain(options, "/help lists the commands, Ctrl-D leaves");
     converse(t, &history);
     if (terminal) fputc('\n', stderr);
     free(history);

@@ -104,9 +104,9 @@ static void announce(serving *s) {
     const cli_options *o = s->runtime.options;
     const plumb_model_info *info = &s->runtime.info;
     const char *left = strchr(o->host, ':') ? "[" : "", *right = *left ? "]" : "";
-    cli_complain(o, "%s at http://%s%s%s:%d, up to %d answers at a time, %lld tokens each",
+    cli_complain(o, "%s at http://%s%s%s:%d, up to %s at a time, %lld tokens each",
                  model_id(o, info, s->id, sizeof s->id), left, o->host, right, plumb__server_port(s->server),
-                 (int)o->parallel, (long long)context_of(o, info));
+                 cli_count(o->parallel, "answer", "answers").text, (long long)context_of(o, info));
     if (!s->api_keys && strcmp(o->host, "127.0.0.1") != 0 && strcmp(o->host, "localhost") != 0 &&
         strcmp(o->host, "::1") != 0)
         cli_complain(o, "anybody who reaches %s may ask; --api-key FILE asks for a key", o->host);

@@ -19,12 +19,12 @@
 #include <unistd.h>
 
 /* Atomic, since a handler runs on any thread and the flags are asked on another. */
-static atomic_bool ctrl_c, asked_to_end;
+static atomic_bool ctrl_c, ctrl_z, asked_to_end;
 static int wake[2] = {-1, -1}; /* read and write end; set before the handler is */
 
 static void note(int signal_number) {
     int error = errno;
-    atomic_store(signal_number == SIGINT ? &ctrl_c : &asked_to_end, true);
+    atomic_store(signal_number == SIGINT ? &ctrl_c : signal_number == SIGTSTP ? &ctrl_z : &asked_to_end, true);
     /* Full means that there is enough in it to wake. */
     ssize_t ignored = write(wake[1], "", 1);
     (void)ignored;
@@ -83,6 +83,27 @@ void cli_interrupt_clear(void) {
     atomic_store(&ctrl_c, false);
 }
 
+static void set_pause_handler(void (*handler)(int)) {
+    struct sigaction present, action = {.sa_handler = handler};
+    sigemptyset(&action.sa_mask);
+    /* Ignored: whoever started this has no use for stopped processes. */
+    if (sigaction(SIGTSTP, NULL, &present) == 0 && present.sa_handler != SIG_IGN) sigaction(SIGTSTP, &action, NULL);
+}
+
+void cli_pause_catch(bool caught) {
+    set_pause_handler(caught && wake[1] >= 0 ? note : SIG_DFL);
+    if (!caught && atomic_exchange(&ctrl_z, false)) raise(SIGTSTP);
+}
+
+bool cli_asked_to_pause(void) {
+    return atomic_load(&ctrl_z);
+}
+
+void cli_pause(void) {
+    cli_pause_catch(false);
+    cli_pause_catch(true);
+}
+
 int cli_input_open(void) {
     const char *terminal = ttyname(STDIN_FILENO);
     int fd = -1;
@@ -96,11 +117,11 @@ static void drain(void) {
     while (read(wake[0], bytes, sizeof bytes) > 0) continue;
 }
 
-/* Returns once `fd` has something to read or there was an interruption: 0, or -1 with errno. */
+/* Returns once `fd` has something to read or there was a signal to act on: 0, or -1 with errno. */
 static int wait_for(int fd) {
     for (;;) {
         /* Asked after the pipe was drained: a byte taken from it had set its flag before. */
-        if (cli_interrupted()) {
+        if (cli_interrupted() || cli_asked_to_pause()) {
             errno = EINTR;
             return -1;
         }

@@ -48,6 +48,22 @@ static char *show_prompt(EditLine *edit) {
     return editor_of(edit)->prompt;
 }
 
+static void set_bracketing(cli_line_editor *editor, bool on) {
+    if (editor->dumb) return;
+    fputs(on ? "\033[?2004h" : "\033[?2004l", editor->screen);
+    fflush(editor->screen);
+}
+
+/* Ctrl-Z: others find the terminal as it was before, and the line is shown again when this goes on. */
+static void pause_editor(cli_line_editor *editor) {
+    set_bracketing(editor, false);
+    el_set(editor->edit, EL_PREP_TERM, 0);
+    cli_pause();
+    el_set(editor->edit, EL_PREP_TERM, 1);
+    set_bracketing(editor, true);
+    el_set(editor->edit, EL_REFRESH);
+}
+
 /* Reads one character (UTF-8, by the locale) for the editor: 1 read, 0 end, -1 interrupted. */
 static int read_character(EditLine *edit, wchar_t *character) {
     cli_line_editor *editor = editor_of(edit);
@@ -60,6 +76,10 @@ static int read_character(EditLine *edit, wchar_t *character) {
         char byte;
         ssize_t count = cli_read(editor->fd, &byte, 1);
         if (count == 0) return 0;
+        if (count < 0 && errno == EINTR && !cli_interrupted()) {
+            pause_editor(editor);
+            continue;
+        }
         if (count < 0) {
             editor->error = errno;
             return -1;
@@ -114,12 +134,6 @@ static unsigned char take_pasted(EditLine *edit, int character) {
     return CC_REFRESH;
 }
 
-static void set_bracketing(cli_line_editor *editor, bool on) {
-    if (editor->dumb) return;
-    fputs(on ? "\033[?2004h" : "\033[?2004l", editor->screen);
-    fflush(editor->screen);
-}
-
 /* ---- Completion ---- */
 
 static unsigned char complete(EditLine *edit, int character) {
@@ -156,12 +170,31 @@ static void use_utf8(void) {
         setlocale(LC_CTYPE, "en_US.UTF-8");
 }
 
+/* Keys as terminals of all kinds send them, whatever TERM says: what is bound to nothing would appear in the line
+ * as the end of its sequence. */
+static const struct {
+    const char *does;
+    const char *sequences[7];
+} keys[] = {
+    {"ed-move-to-beg", {"\\e[H", "\\eOH", "\\e[1~", "\\e[7~"}},
+    {"ed-move-to-end", {"\\e[F", "\\eOF", "\\e[4~", "\\e[8~"}},
+    {"ed-prev-word", {"\\e[1;5D", "\\e[1;3D", "\\e[5D", "\\eOd", "\\e\\e[D"}},
+    {"em-next-word", {"\\e[1;5C", "\\e[1;3C", "\\e[5C", "\\eOc", "\\e\\e[C"}},
+    {"ed-delete-next-char", {"\\e[3~"}},
+    {"em-delete-next-word", {"\\e[3;5~", "\\e[3;3~"}},
+    {"ed-prev-history", {"\\e[5~"}},
+    {"ed-next-history", {"\\e[6~"}},
+    {"ed-unassigned", {"\\e[2~", "\\e[1;5A", "\\e[1;5B", "\\e[1;2A", "\\e[1;2B", "\\e[Z"}},
+};
+
 /* Names of functions are given as wide strings, of which libedit makes no copies that it forgets. */
 static void bind_keys(EditLine *edit) {
     el_wset(edit, EL_ADDFN, L"plumb-paste", L"Insert pasted text", take_pasted);
     el_wset(edit, EL_ADDFN, L"plumb-complete", L"Complete a command or file name", complete);
     el_set(edit, EL_BIND, "\\e[200~", "plumb-paste", NULL);
     el_set(edit, EL_BIND, "^I", "plumb-complete", NULL);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        for (int j = 0; keys[i].sequences[j]; j++) el_set(edit, EL_BIND, keys[i].sequences[j], keys[i].does, NULL);
 }
 
 static bool open_libedit(cli_line_editor *editor) {
@@ -232,7 +265,9 @@ cli_line_status cli_line_editor_read(cli_line_editor *editor, const char *prompt
     set_prompt(editor, prompt);
     el_resize(editor->edit);
     set_bracketing(editor, true);
+    cli_pause_catch(true);
     *line = el_gets(editor->edit, &count);
+    cli_pause_catch(false);
     set_bracketing(editor, false);
     if (editor->error != 0) return fail_read(editor, err);
     if (*line == NULL || count <= 0) return CLI_LINE_END;

@@ -201,10 +201,10 @@ void cli_describe_speed(const cli_generation *generation, char *line, size_t siz
     if (prompt->replayed > 0)
         snprintf(replayed, sizeof replayed, ", %lld replayed", (long long)prompt->replayed);
     snprintf(line, size,
-             "prompt %lld tokens (%lld reused%s), %.1f tokens/s; answer %lld tokens, %.1f tokens/s",
-             (long long)generation->n_prompt, (long long)prompt->cached, replayed,
+             "prompt %lld token%s (%lld reused%s), %.1f tokens/s; answer %lld token%s, %.1f tokens/s",
+             (long long)generation->n_prompt, generation->n_prompt == 1 ? "" : "s", (long long)prompt->cached, replayed,
              rate(prompt->replayed + prompt->evaluated, generation->prompt_seconds),
-             (long long)generation->n_answer,
+             (long long)generation->n_answer, generation->n_answer == 1 ? "" : "s",
              rate(generation->n_answer, generation->answer_seconds));
 }
 

@@ -247,6 +247,87 @@ def test_pasted_text_is_one_message(plumb):
     leave(talk)
 
 
+# What a shell does: it runs a program in a process group of its own, in the foreground, tells of the terminal when
+# that stops, and lets it go on.
+SHELL = """
+import os, signal, sys, termios
+pid = os.fork()
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+os.setpgid(pid, pid)
+os.tcsetpgrp(0, pid or os.getpid())
+if pid == 0:
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+while True:
+    status = os.waitpid(pid, os.WUNTRACED)[1]
+    if not os.WIFSTOPPED(status):
+        sys.exit(os.waitstatus_to_exitcode(status))
+    modes = termios.tcgetattr(0)[3]
+    os.tcsetpgrp(0, os.getpgrp())
+    print("stopped,", "as it was" if modes & termios.ICANON and modes & termios.ECHO else "the editor's", flush=True)
+    os.tcsetpgrp(0, pid)
+    os.killpg(pid, signal.SIGCONT)
+"""
+
+
+def test_pause(plumb):
+    """Ctrl-Z at the prompt leaves the terminal as it was; the line is there again afterwards, and edited on.  In an
+    answer it stops what computes."""
+    talk = Talk([sys.executable, "-c", SHELL, plumb, "chat", "-q", "--nothink", "--temp", "0"])
+    talk.wait_for_prompt()
+    for typed in ("/sta", ""):  # twice: it is caught again
+        talk.type(typed)
+        talk.wait_for(typed)
+        talk.type("\x1a")
+        talk.wait_for("stopped, as it was")
+        shown = talk.wait_for_prompt()
+        check("\x1b[?2004h" in shown, f"pasted text is in brackets again: {shown!r}")
+        talk.wait_for("/sta")
+    talk.type("x\x7fts\n")  # a slip and a backspace, which only the editor takes
+    talk.wait_for("0 turns")
+    talk.wait_for_prompt()
+    talk.type("Tell me a story about a cat named Emma.\n")
+    talk.wait_for("Once upon")
+    talk.type("\x1a")
+    talk.wait_for("stopped, as it was")
+    talk.wait_for("truth")
+    talk.wait_for_prompt()
+    leave(talk)
+
+
+def test_keys(plumb):
+    """As terminals of several kinds send them, whatever TERM says."""
+    talk = Talk([plumb, "chat", "-q", "--nothink", "-n", "1"])
+    talk.wait_for_prompt()
+    talk.type("two four" + "\x1b[1;5D" + "three " + "\x1b[1~" + "xone " + "\x1b[4~" + " five" + "\x1b[H" + "\x1b[3~"
+              + "\x1b[2~" + "\x1b[1;5C\x1b[1;5C" + "," + "\n")
+    talk.wait_for_prompt()
+    talk.type("/show\n")
+    talk.wait_for("/show\r\n")
+    shown = talk.wait_for("assistant:")
+    check("one two, three four five\r\n" in shown or "one two ,three four five\r\n" in shown, f"{shown!r}")
+    talk.wait_for_prompt()
+    leave(talk)
+
+
+def test_interrupt_before_the_answer(plumb):
+    talk = Talk([plumb, "chat", "--nothink", "--prefill-chunk", "1", "-n", "1"])
+    said = talk.wait_for_prompt()
+    check("/help lists the commands" in said, f"{said!r}")
+    talk.type("\x1b[200~" + "the quick brown fox " * 500 + "\x1b[201~\n")
+    talk.wait_for("reading: ")
+    talk.type("\x03")
+    talk.wait_for("[stopped before the answer; the message is not kept]")
+    talk.wait_for_prompt()
+    talk.type("/stats\n")
+    talk.wait_for("0 turns")
+    talk.wait_for_prompt()
+    talk.type("Hi.\n")
+    talk.wait_for("answer 1 token, ")
+    talk.wait_for_prompt()
+    leave(talk)
+
+
 def test_completion(plumb):
     home = Path(os.environ["HOME"])
     (home / "folder").mkdir()
