@@ -2595,6 +2595,8 @@ MUTATIONS = [
         needs="chromium"),
     one("composing_enter", PAGE + "dom.js", "event.isComposing || event.keyCode === 229", "event.isComposing",
         "page_browser", "Enter that ends a composition sends nothing", needs="chromium"),
+    one("lists_from_the_left", PAGE + "markdown_dom.js", "? 'rtl' : 'ltr';", "? 'auto' : 'auto';", "page_browser",
+        "a list of Hebrew has its markers at the right", needs="chromium"),
     one("storage_is_refused", PAGE + "store.js", "async function openDatabase", "function openDatabase", "page_browser",
         "the page lives without storage", needs="chromium"),
     # ---- HTTP -----------------------------------------------------------------------------------

@@ -36,12 +36,19 @@ function blockElement(block) {
         ...inline(block.text));
     case 'code': return codeElement(block);
     case 'math': return element('p', { className: 'math' }, block.text);
-    case 'quote': return element('blockquote', { dir: 'auto' }, ...block.blocks.map(blockElement));
+    case 'quote': return directed(element('blockquote', {}, ...block.blocks.map(blockElement)));
     case 'list': return listElement(block);
     case 'table': return tableElement(block);
     case 'rule': return element('hr');
     default: return element('p', { dir: 'auto' }, ...inline(block.text));
   }
+}
+
+/* Which way a block goes that holds others: as its first letter.  dir="auto" would not look into those. */
+function directed(made) {
+  const letter = /\p{L}/u.exec(made.textContent)?.[0] ?? '';
+  made.dir = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u.test(letter) ? 'rtl' : 'ltr';
+  return made;
 }
 
 function codeElement(block) {
@@ -74,7 +81,7 @@ function listElement(list) {
     });
     return element('li', { className: 'task' }, box, ...children);
   });
-  return list.ordered ? element('ol', { start: list.start }, ...items) : element('ul', {}, ...items);
+  return directed(list.ordered ? element('ol', { start: list.start }, ...items) : element('ul', {}, ...items));
 }
 
 function tableElement({ align, header, rows }) {
@@ -85,8 +92,8 @@ function tableElement({ align, header, rows }) {
   };
   const row = (name, cells) => element('tr', {}, ...cells.map((text, column) => cell(name, text, column)));
   return element('div', { className: 'table', tabIndex: 0, role: 'region', 'aria-label': 'Table' },
-    element('table', {}, element('thead', {}, row('th', header)),
-      element('tbody', {}, ...rows.map((cells) => row('td', cells)))));
+    directed(element('table', {}, element('thead', {}, row('th', header)),
+      element('tbody', {}, ...rows.map((cells) => row('td', cells))))));
 }
 
 const inline = (text) => parseInline(text).map(inlineNode);

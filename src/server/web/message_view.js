@@ -51,7 +51,9 @@ class UserView {
   }
 
   #edit() {
-    const area = element('textarea', { value: this.message.content, rows: 1, 'aria-label': 'Edit the message' });
+    const area = element('textarea', {
+      value: this.message.content, rows: 1, dir: 'auto', 'aria-label': 'Edit the message',
+    });
     const close = () => {
       editor.replaceWith(this.bubble);
       this.bar.hidden = false;

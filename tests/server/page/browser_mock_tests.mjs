@@ -402,6 +402,18 @@ export function defineMockTests(browser, base, mock) {
     await until('the end in view', async () => (await place())[1] < 2);
   });
 
+  /* What goes from right to left does so as a whole. */
+  onPage('directions', {}, async (page) => {
+    const answer = await askAndWait(page, 'mock:rtl');
+    const directions = (selector) => answer.locator(`.content ${selector}`)
+      .evaluateAll((all) => all.map((one) => getComputedStyle(one).direction));
+    assert.deepEqual(await directions(':is(h2, p, ul, ol, blockquote, table)'),
+      ['rtl', 'ltr', 'rtl', 'rtl', 'rtl', 'rtl', 'rtl', 'rtl', 'rtl', 'ltr', 'rtl']);
+    const [list, item] = await answer.locator('.content > ul').first().evaluate((ul) => [ul, ul.querySelector('span')]
+      .map((one) => one.getBoundingClientRect().right));
+    assert.ok(item < list - 10, 'the markers have room at the right');
+  });
+
   onPage('markdown', {}, async (page, { context }) => {
     await context.grantPermissions(['clipboard-read', 'clipboard-write']);
     const answer = await askAndWait(page, 'mock:sample');

@@ -194,6 +194,10 @@ const SCRIPTS = {
     await stream.hold();
     stream.say('and the second.');
   },
+  async rtl(stream) {
+    stream.say('# עברית\n\nEnglish\n\n- **אחת**\n\n  שתיים\n  1. שלוש\n\n> مرحبا\n\n| מים | water |\n|---|---|\n| a | b |\n\n- one\n- שתיים');
+    stream.say('\n\n123 שלום');
+  },
   async length(stream) {
     stream.say('This goes on and');
     stream.finish('length');
