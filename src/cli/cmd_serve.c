@@ -1,6 +1,7 @@
 /* plumb serve: the model over HTTP, until Ctrl-C. */
 #include "cli/commands.h"
 
+#include "cli/chat_sessions.h"
 #include "cli/files.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -67,6 +68,15 @@ static int read_keys(serving *s) {
     return CLI_FAILED;
 }
 
+/* As browsers write an origin: with a path, or only a slash, behind it none would ever fit. */
+static bool check_origin(const cli_options *options) {
+    if (!options->cors || strcmp(options->cors, "*") == 0) return true;
+    const char *mark = strstr(options->cors, "://");
+    if (mark && mark > options->cors && mark[3] != '\0' && !strpbrk(mark + 3, "/?#@ ")) return true;
+    cli_complain(options, "--cors: found '%s', expected * or an origin such as https://example.org", options->cors);
+    return false;
+}
+
 /* The last part of the path, as clients will call it. */
 static const char *model_id(const cli_options *options, const plumb_model_info *info, char *id, size_t size) {
     if (options->model_name) return options->model_name;
@@ -114,6 +124,7 @@ static void announce(serving *s) {
 
 int cli_run_serve(const cli_options *options) {
     serving s = {0};
+    if (!check_origin(options) || !cli_sessions_check(options)) return CLI_USAGE;
     int status = cli_runtime_open_model(options, true, &s.runtime);
     if (status != CLI_OK) return status;
     (void)signal(SIGPIPE, SIG_IGN); /* clients that go are told of by the writes that fail */

@@ -1383,6 +1383,8 @@ MUTATIONS = [
         "cli_terminal", "Ctrl-C clears a line as often as there is one"),
     one("paste_of_one_line", "src/cli/line_editor.c",
         'el_set(edit, EL_BIND, "\\\\e[200~", "plumb-paste", NULL);', "", "cli_terminal", "pasted text is one message"),
+    one("origin_with_a_path", "src/cli/cmd_serve.c", 'strpbrk(mark + 3, "/?#@ ")', 'strpbrk(mark + 3, "?#@ ")', "cli_options",
+        "an origin that no browser sends is a mistake"),
     one("paused_in_raw_mode", "src/cli/line_editor.c", "    el_set(editor->edit, EL_PREP_TERM, 0);\n", "", "cli_terminal",
         "who comes after Ctrl-Z finds the terminal as it was"),
     one("resumed_in_cooked_mode", "src/cli/line_editor.c", "    el_set(editor->edit, EL_PREP_TERM, 1);\n", "", "cli_terminal",
