@@ -26,14 +26,16 @@ static bool is_listed(const char *keys, const char *given) {
     return found;
 }
 
+/* Either header may have it: clients that were given two send both, one of them for somebody else. */
 bool plumb__access_has_key(const plumb_server *server, const plumb_http_exchange *exchange) {
     const char *keys = server->options.api_keys;
     if (!keys) return true;
     const char *given = plumb__http_header(exchange, "x-api-key");
     const char *authorization = plumb__http_header(exchange, "authorization");
-    if (!given && authorization && strncasecmp(authorization, "bearer ", 7) == 0)
-        given = authorization + 7 + strspn(authorization + 7, " ");
-    return given && is_listed(keys, given);
+    bool found = given && is_listed(keys, given);
+    if (authorization && strncasecmp(authorization, "bearer ", 7) == 0)
+        found |= is_listed(keys, authorization + 7 + strspn(authorization + 7, " "));
+    return found;
 }
 
 /* ---- Origins ---- */
@@ -79,6 +81,7 @@ void plumb__access_set_headers(const plumb_server *server, plumb_http_exchange *
     plumb__http_set_header(exchange, "Vary", "Origin");
     if (!origin || !is_allowed(server, origin)) return;
     plumb__http_set_header(exchange, "Access-Control-Allow-Origin", origin);
+    plumb__http_set_header(exchange, "Access-Control-Expose-Headers", "request-id, x-request-id, retry-after");
     if (strcmp(plumb__http_method(exchange), "OPTIONS") != 0) return;
     plumb__http_set_header(exchange, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
     const char *headers = plumb__http_header(exchange, "access-control-request-headers");

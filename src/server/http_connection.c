@@ -101,6 +101,12 @@ static void send_continue(plumb_http_connection *connection) {
     send_text(connection, text, sizeof text - 1);
 }
 
+/* What some refusals must say beside their status. */
+static const char *more_of(int status) {
+    if (status == 405) return "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n";
+    return status == 503 ? "Retry-After: 1\r\n" : "";
+}
+
 static void refuse(plumb_http_connection *connection, const plumb_http_fault *fault) {
     char body[320], text[720], date[64];
     int size = snprintf(body, sizeof body,
@@ -110,9 +116,7 @@ static void refuse(plumb_http_connection *connection, const plumb_http_fault *fa
     int length = snprintf(text, sizeof text,
                           "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nDate: %s\r\n"
                           "%sConnection: close\r\n\r\n%s",
-                          fault->status, plumb__http_reason(fault->status), size, date,
-                          fault->status == 405 ? "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n" : "",
-                          body);
+                          fault->status, plumb__http_reason(fault->status), size, date, more_of(fault->status), body);
     send_text(connection, text, (size_t)length);
     shutdown(bufferevent_getfd(connection->stream), SHUT_WR);
     connection->state = PLUMB_HTTP_REFUSED;

@@ -5,11 +5,23 @@
 
 /* ---- The response over HTTP ---- */
 
+/* The official clients tell an answer's name by these, OpenAI's and Anthropic's. */
+static void name_answer(const plumb_served *s) {
+    const plumb_api_context *context = &s->server->context;
+    char id[64];
+    context->new_id(context->user, "req_", id);
+    plumb__http_set_header(s->exchange, "x-request-id", id);
+    plumb__http_set_header(s->exchange, "request-id", id);
+}
+
 static void begin(plumb_response *response, int status, const char *content_type, bool streaming) {
     plumb_served *s = (plumb_served *)response;
     if (!s->exchange) return;
     s->streaming = streaming;
+    name_answer(s);
     if (streaming) plumb__http_set_header(s->exchange, "Cache-Control", "no-store");
+    /* Whoever asks again is soon served, or finds nobody. */
+    if (status == 429 || status == 503) plumb__http_set_header(s->exchange, "Retry-After", "1");
     plumb__http_begin(s->exchange, status, content_type, streaming);
 }
 

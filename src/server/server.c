@@ -47,10 +47,16 @@ static const route routes[] = {
     {"GET", "/page/", plumb__endpoint_page, true},
 };
 
+/* Addresses that are put together by hand often end in a slash more. */
+static bool is_at(const char *path, const char *wanted) {
+    size_t size = strlen(wanted);
+    return strncmp(wanted, path, size) == 0 && (!path[size] || (size > 1 && strcmp(path + size, "/") == 0));
+}
+
 static bool fits(const char *pattern, const char *path) {
     size_t size = strlen(pattern);
     if (size > 1 && pattern[size - 1] == '/') return strncmp(pattern, path, size) == 0;
-    return strcmp(pattern, path) == 0;
+    return is_at(path, pattern);
 }
 
 /* What a request is for: a route, or an API by its index. */
@@ -63,7 +69,7 @@ typedef struct target {
 static target find_target(const char *method, const char *path) {
     target found = {.api = -1};
     for (int i = 0; i < plumb__n_apis; i++) {
-        if (strcmp(plumb__apis[i]->path, path) != 0) continue;
+        if (!is_at(path, plumb__apis[i]->path)) continue;
         found.wrong_method = strcmp(plumb__apis[i]->method, method) != 0;
         found.api = i;
         return found;
@@ -97,6 +103,14 @@ static void refuse(plumb_served *s, const target *to, plumb_refusal refusal, con
     plumb__served_destroy(s);
 }
 
+/* The methods of a path, for OPTIONS and for those that come with another. */
+static void tell_methods(plumb_http_exchange *exchange, const target *to) {
+    if (to->api < 0 && !to->route) return;
+    const char *method = to->api >= 0 ? plumb__apis[to->api]->method : to->route->method;
+    bool is_get = strcmp(method, "GET") == 0;
+    (void)plumb__http_set_header(exchange, "Allow", is_get ? "GET, HEAD, OPTIONS" : "POST, OPTIONS");
+}
+
 static void answer_preflight(plumb_served *s) {
     plumb__response_text(&s->response, 204, "text/plain", "", 0);
     plumb__served_destroy(s);
@@ -114,6 +128,7 @@ static void on_request(void *user, plumb_http_exchange *exchange) {
     const char *method = plumb__http_method(exchange);
     const target to = find_target(method, plumb__http_path(exchange));
     plumb__access_set_headers(server, exchange);
+    if (to.wrong_method) tell_methods(exchange, &to);
     if (plumb__access_is_foreign(server, exchange))
         refuse(s, &to, PLUMB_REFUSAL_FORBIDDEN,
                "this page or name may not ask; --cors allows an origin, --api-key any name");

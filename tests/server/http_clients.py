@@ -321,7 +321,7 @@ def test_door(program):
         for client in (idle, server.client()):
             client.send(get("/echo"))
             answer = client.answer()
-            check((answer.status, answer["connection"]) == (503, "close"), f"{answer.status}")
+            check((answer.status, answer["connection"], answer["retry-after"]) == (503, "close", "1"), f"{answer.status}")
             check(json.loads(answer.body)["error"]["type"] == "server_error", answer.body)
             check(client.ended(), "not closed")
         running.send(get("/echo"))  # refused when its turn has come

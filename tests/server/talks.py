@@ -143,9 +143,36 @@ def refusals(server):
         found, headers, _ = server.ask(method, path)
         allowed = "POST, OPTIONS" if path in (CHAT, "/tokenize") else "GET, HEAD, OPTIONS"
         equal((found, headers["Allow"]), (status, allowed if status == 405 else None), f"{method} {path}")
+        equal(found, status, f"{method} {path}")
+        expected = None if status != 405 else "POST, OPTIONS" if path in (CHAT, "/tokenize") else "GET, HEAD, OPTIONS"
+        equal(headers["Allow"], expected, f"{method} {path}")
     assert server.ask("GET", "/../../etc/passwd")[0] in (400, 404)
     lost = server.ask("POST", "/v1/responses", {"model": "demo", "input": "x", "previous_response_id": "resp_lost"})
     assert lost[0] in (404, 409), lost
+
+
+# ---- Addresses as tools write them, and what their clients read beside the body ----
+
+def addresses(server):
+    for method, path, status in [
+            ("GET", "/v1/models/", 200), ("GET", "/v1/models?limit=20", 200), ("GET", "/v1/models/demo?beta=true", 200),
+            ("HEAD", "/v1/models", 200), ("HEAD", "/", 200), ("GET", "/v1/models//", 404), ("GET", "//", 400),
+            ("POST", "/v1/messages?beta=true", 400), ("POST", "/v1/messages/", 400), ("POST", f"{CHAT}/", 400),
+            ("POST", "/v1/messages/count_tokens?beta=true", 400), ("POST", f"{CHAT}//", 404), ("GET", "/v1/modelsx", 404)]:
+        equal(server.ask(method, path, "{}" if method == "POST" else None)[0], status, f"{method} {path}")
+    for path, methods in ((CHAT, "POST, OPTIONS"), ("/v1/models", "GET, HEAD, OPTIONS"), ("/nothing", None)):
+        status, headers, _ = server.ask("OPTIONS", path)
+        equal((status, headers["Allow"]), (204, methods), path)
+
+
+def answers_are_named(server):
+    names = set()
+    for method, path, body in (("GET", "/v1/models", None), ("POST", CHAT, plain([user("Hi")])), ("POST", CHAT, "{}"),
+                               ("POST", CHAT, plain([user("Hi")], stream=True)), ("GET", "/nothing", None)):
+        _, headers, _ = server.ask(method, path, body)
+        assert headers["request-id"] == headers["x-request-id"] and re.fullmatch("req_[a-z0-9]{24}", headers["request-id"])
+        names.add(headers["request-id"])
+    equal(len(names), 5, names)
 
 
 def own_figures(server):
@@ -338,7 +365,9 @@ def keys(plumb):
                         status, headers, answer = server.ask(method, target, "{}" if method == "POST" else None, given)
                         equal((status, headers["WWW-Authenticate"]), (401, "Bearer"), f"{target} {given}")
                         assert "error" in answer, answer
-            for given in ({"Authorization": "Bearer first key"}, {"Authorization": "bearer second"}, {"x-api-key": "second"}):
+            for given in ({"Authorization": "Bearer first key"}, {"Authorization": "bearer second"}, {"x-api-key": "second"},
+                          {"x-api-key": "for somebody else", "Authorization": "Bearer second"},
+                          {"x-api-key": "second", "Authorization": "Bearer for somebody else"}):
                 equal(server.ask("GET", "/v1/models", headers=given)[0], 200, given)
             for target in ("/health", "/", "/page/app.js"):
                 equal(server.ask("GET", target)[0], 200, target)
@@ -369,6 +398,8 @@ def origins(plumb):
             "Origin": "https://tools.example", "Access-Control-Request-Method": "POST",
             "Access-Control-Request-Headers": "authorization, x-stainless-os"})
         equal((found[0], found[1]["Access-Control-Allow-Headers"]), (204, "authorization, x-stainless-os"))
+        found = server.ask("POST", CHAT, "{}", headers={"Origin": "https://tools.example"})
+        equal(found[1]["Access-Control-Expose-Headers"], "request-id, x-request-id, retry-after")
 
 
 def full_queue(plumb):
@@ -380,7 +411,7 @@ def full_queue(plumb):
         waiting.start()
         server.until(lambda: metrics(server)["plumb_jobs_waiting"] == 1, "waiting job")
         status, headers, answer = server.ask("POST", CHAT, plain([user("Hi")]))
-        equal(status, 429, answer)
+        equal((status, headers["Retry-After"]), (429, "1"), answer)
         running.close()
         waiting.join()
 
@@ -449,8 +480,8 @@ def restarted(plumb):
                 assert not any("damaged" in line for line in server.said), server.said
 
 
-SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, own_figures, resend, hang_up, slow_reader,
-          progress_is_told]
+SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, addresses, answers_are_named, own_figures,
+          resend, hang_up, slow_reader, progress_is_told]
 OWN = [graceful_stop, stopped_at_once, stop_without_waiting, stop_despite_a_stalled_client, keys, origins, full_queue,
        model_names, waiting_streams_live, restarted]
 
