@@ -1,5 +1,5 @@
-/* Errors as Anthropic's clients know them: {"type": "error", "error": {"type", "message"}}.  There is no member
- * for the field that is wrong, so the message begins with it. */
+/* Errors as Anthropic's clients know them: {"type": "error", "error": {"type", "message"}, "request_id"}.  There is no
+ * member for the field that is wrong, so the message begins with it.  The request's name is in the headers. */
 #include "server/anthropic.h"
 
 #include <string.h>
@@ -21,8 +21,8 @@ static const char *const types[] = {
 json_t *plumb__anthropic_error(const plumb_api_error *error) {
     char message[sizeof error->param + sizeof error->message + 2];
     snprintf(message, sizeof message, "%s%s%s", error->param, error->param[0] ? ": " : "", error->message);
-    return json_pack("{s:s,s:{s:s,s:o}}", "type", "error", "error", "type", types[error->refusal], "message",
-                     plumb__text_json_bytes(message, strlen(message)));
+    return json_pack("{s:s,s:{s:s,s:o},s:n}", "type", "error", "error", "type", types[error->refusal], "message",
+                     plumb__text_json_bytes(message, strlen(message)), "request_id");
 }
 
 void plumb__anthropic_refuse(const plumb_api_error *error, plumb_response *response) {

@@ -15,12 +15,29 @@
 
 /* ---- The message ---- */
 
+/* As the delta at the end of a stream has it. */
 static json_t *usage_object(const plumb_usage *usage) {
     json_t *details = json_pack("{s:I}", "thinking_tokens", (json_int_t)usage->reasoning_tokens);
     return json_pack("{s:I,s:I,s:I,s:I,s:o,s:n}", "input_tokens",
                      (json_int_t)(usage->prompt_tokens - usage->cached_tokens), "cache_creation_input_tokens",
                      (json_int_t)0, "cache_read_input_tokens", (json_int_t)usage->cached_tokens, "output_tokens",
                      (json_int_t)usage->completion_tokens, "output_tokens_details", details, "server_tool_use");
+}
+
+/* Sets all of the members, taken over, in the object, likewise; NULL: no memory. */
+static json_t *with_members(json_t *object, json_t *members) {
+    bool whole = json_object_update(object, members) == 0; /* fails for NULL too */
+    json_decref(members);
+    if (whole) return object;
+    json_decref(object);
+    return NULL;
+}
+
+/* As a message has it. */
+static json_t *message_usage(const plumb_usage *usage) {
+    json_t *cached = json_pack("{s:i,s:i}", "ephemeral_5m_input_tokens", 0, "ephemeral_1h_input_tokens", 0);
+    return with_members(usage_object(usage), json_pack("{s:o,s:n,s:n,s:n}", "cache_creation", cached, "inference_geo",
+                                                       "service_tier", "speed"));
 }
 
 /* Why it ended: members of a message, and of the delta that says so. */
@@ -39,14 +56,9 @@ static json_t *ending(const plumb_generation_event *finished) {
 /* All members but the content; `finished` is NULL while it goes on. */
 static json_t *message_object(const plumb_api_request *r, const plumb_generation_event *finished,
                               const plumb_usage *usage) {
-    json_t *end = ending(finished);
-    json_t *message = json_pack("{s:s,s:s,s:s,s:s,s:o}", "id", r->id, "type", "message", "role", "assistant", "model",
-                                r->context->model, "usage", usage_object(usage));
-    bool whole = json_object_update(message, end) == 0;
-    json_decref(end);
-    if (whole) return message;
-    json_decref(message);
-    return NULL;
+    json_t *message = json_pack("{s:s,s:s,s:s,s:s,s:n,s:o}", "id", r->id, "type", "message", "role", "assistant",
+                                "model", r->context->model, "diagnostics", "usage", message_usage(usage));
+    return with_members(message, ending(finished));
 }
 
 /* ---- Events ---- */

@@ -1,9 +1,8 @@
-/* What the server tells of itself: /health, /metrics, /props, /slots, /v1/models. */
+/* What the server tells of itself: /health, /metrics, /props, /slots. */
 #include "server/server_parts.h"
 #include "server/text_buffer.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { MOST_SLOTS = 64 };
 
@@ -11,33 +10,6 @@ void plumb__endpoint_health(plumb_server *server, plumb_http_exchange *exchange,
     (void)exchange;
     plumb__response_json(response, server->stopping ? 503 : 200,
                          json_pack("{s:s}", "status", server->stopping ? "stopping" : "ok"));
-}
-
-/* ---- Models ---- */
-
-static json_t *describe_model(const plumb_server *server) {
-    return json_pack("{s:s,s:s,s:I,s:s,s:I,s:I}", "id", server->options.model_id, "object", "model", "created",
-                     (json_int_t)server->started, "owned_by", "plumb", "context_length",
-                     (json_int_t)server->options.context, "max_model_len",
-                     (json_int_t)server->options.context);
-}
-
-void plumb__endpoint_models(plumb_server *server, plumb_http_exchange *exchange, plumb_response *response) {
-    (void)exchange;
-    plumb__response_json(response, 200,
-                         json_pack("{s:s,s:[o]}", "object", "list", "data", describe_model(server)));
-}
-
-void plumb__endpoint_model(plumb_server *server, plumb_http_exchange *exchange, plumb_response *response) {
-    const char *id = plumb__http_path(exchange) + strlen("/v1/models/");
-    if (strcmp(id, server->options.model_id) == 0) {
-        plumb__response_json(response, 200, describe_model(server));
-        return;
-    }
-    plumb_api_error error = {.refusal = PLUMB_REFUSAL_NOT_FOUND, .param = "model"};
-    snprintf(error.message, sizeof error.message, "no model '%.100s' here; there is '%.100s'", id,
-             server->options.model_id);
-    plumb__openai_refuse(&error, response);
 }
 
 /* ---- Properties ---- */

@@ -29,6 +29,8 @@ bool plumb__openai_set_messages(const plumb_fields *fields, const json_t *messag
 
 /* Effort by name: "none" to "max", or a number from 1 to 100.  Absent: leaves both as they are. */
 bool plumb__openai_effort(const plumb_fields *fields, const char *key, bool *thinking, int *effort);
+/* What such a name would be; NULL: there is only the number. */
+const char *plumb__openai_effort_name(bool thinking, int effort);
 /* All members by which clients of chat completions steer it. */
 bool plumb__openai_reasoning(const plumb_fields *fields, plumb_generation *generation);
 

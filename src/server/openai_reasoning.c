@@ -37,6 +37,12 @@ bool plumb__openai_effort(const plumb_fields *fields, const char *key, bool *thi
                               key, name);
 }
 
+/* The names that the model was trained with. */
+const char *plumb__openai_effort_name(bool thinking, int effort) {
+    if (!thinking) return "none";
+    return effort == 50 ? "low" : effort == 75 ? "high" : effort == 100 ? "max" : NULL;
+}
+
 bool plumb__openai_reasoning(const plumb_fields *fields, plumb_generation *g) {
     static const char *const types[] = {"disabled", "enabled", NULL};
     plumb_fields reasoning, thinking, template;

@@ -220,11 +220,12 @@ static json_t *given_or(const plumb_fields *fields, const char *key, json_t *oth
     return json_incref(given);
 }
 
-/* The effort as it was asked for, or as it is. */
+/* The effort as it was asked for, or as it is: by its name where it has one. */
 static json_t *effort_object(const plumb_fields *fields, const plumb_generation *g) {
     plumb_fields asked;
     bool present;
-    json_t *effort = g->thinking ? json_integer(g->effort) : json_string("none");
+    const char *name = plumb__openai_effort_name(g->thinking, g->effort);
+    json_t *effort = name ? json_string(name) : json_integer(g->effort);
     if (plumb__fields_of(fields, "reasoning", &asked, &present) && present) effort = given_or(&asked, "effort", effort);
     return json_pack("{s:o,s:n}", "effort", effort, "summary");
 }
@@ -232,19 +233,19 @@ static json_t *effort_object(const plumb_fields *fields, const plumb_generation 
 static json_t *make_response(const plumb_fields *fields, const plumb_api_request *r, const plumb_generation *g) {
     const plumb_api_context *context = r->context;
     json_t *response = json_pack(
-        "{s:s,s:s,s:I,s:s,s:b,s:n,s:n,s:n,s:s,s:[],s:b,s:b,s:s,s:n}", "id", r->id, "object", "response", "created_at",
+        "{s:s,s:s,s:I,s:s,s:b,s:n,s:n,s:n,s:s,s:[],s:b,s:b,s:s}", "id", r->id, "object", "response", "created_at",
         (json_int_t)context->now(context->user), "status", "in_progress", "background", false, "completed_at", "error",
         "incomplete_details", "model", context->model, "output", "parallel_tool_calls", r->parallel, "store", r->store,
-        "truncation", "disabled", "usage");
+        "truncation", "disabled");
     json_t *echo = json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "instructions", given_or(fields, "instructions", json_null()),
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o*}", "instructions", given_or(fields, "instructions", json_null()),
         "max_output_tokens", given_or(fields, "max_output_tokens", json_null()), "metadata",
         given_or(fields, "metadata", json_object()), "previous_response_id",
         given_or(fields, "previous_response_id", json_null()), "reasoning", effort_object(fields, g), "temperature",
         given_or(fields, "temperature", plumb__json_float(g->sampling.temperature)), "text",
         given_or(fields, "text", json_pack("{s:{s:s}}", "format", "type", "text")), "tool_choice",
         given_or(fields, "tool_choice", json_string("auto")), "tools", given_or(fields, "tools", json_array()), "top_p",
-        given_or(fields, "top_p", plumb__json_float(g->sampling.top_p)), "user", given_or(fields, "user", json_null()));
+        given_or(fields, "top_p", plumb__json_float(g->sampling.top_p)), "user", given_or(fields, "user", NULL));
     bool whole = json_object_update(response, echo) == 0;
     json_decref(echo);
     if (whole) return response;

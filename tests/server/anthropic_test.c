@@ -238,15 +238,17 @@ static void refusing(void) {
 
 #define LONG_SCRIPT "start\nprogress\nthink Let me\nthink  see.\nsay I\nsay  look.\ncall 0 look\nargs 0 {\"q\":\n" \
                     "args 0  1.10}\nend 0\ncall 1 look\nargs 1 {\"n\": 12345678901234567890}\nend 1\ncalls"
-#define USAGE(output, thinking) "{\"input_tokens\":60,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":40," \
-    "\"output_tokens\":" output ",\"output_tokens_details\":{\"thinking_tokens\":" thinking "},\"server_tool_use\":null}"
+#define COUNTS "{\"input_tokens\":60,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":40," \
+    "\"output_tokens\":20,\"output_tokens_details\":{\"thinking_tokens\":5},\"server_tool_use\":null"
+#define USAGE COUNTS ",\"cache_creation\":{\"ephemeral_5m_input_tokens\":0,\"ephemeral_1h_input_tokens\":0}," \
+    "\"inference_geo\":null,\"service_tier\":null,\"speed\":null}"
 
 /* To the byte, since inputs must keep the spelling of their numbers. */
 static void whole(void) {
     recorder r = answer("", LONG_SCRIPT);
     static const char wanted[] =
         "{\"id\":\"msg_0123456789abcdefghijklmn\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"demo\","
-        "\"usage\":" USAGE("20", "5") ",\"stop_reason\":\"tool_use\",\"stop_sequence\":null,\"stop_details\":null,"
+        "\"diagnostics\":null,\"usage\":" USAGE ",\"stop_reason\":\"tool_use\",\"stop_sequence\":null,\"stop_details\":null,"
         "\"container\":null,\"content\":["
         "{\"type\":\"thinking\",\"thinking\":\"Let me see.\",\"signature\":\"cGx1bWI=\"},"
         "{\"type\":\"text\",\"text\":\"I look.\",\"citations\":null},"
@@ -260,14 +262,14 @@ static void whole(void) {
 }
 
 #define START "\"message_start:\",{\"type\":\"message_start\",\"message\":{\"id\":\"msg_0123456789abcdefghijklmn\"," \
-    "\"type\":\"message\",\"role\":\"assistant\",\"model\":\"demo\",\"usage\":" USAGE("20", "5") ",\"stop_reason\":null," \
-    "\"stop_sequence\":null,\"stop_details\":null,\"container\":null,\"content\":[]}}"
+    "\"type\":\"message\",\"role\":\"assistant\",\"model\":\"demo\",\"diagnostics\":null,\"usage\":" USAGE "," \
+    "\"stop_reason\":null,\"stop_sequence\":null,\"stop_details\":null,\"container\":null,\"content\":[]}}"
 #define OPEN(index, block) "\"content_block_start:\",{\"type\":\"content_block_start\",\"index\":" index ",\"content_block\":" block "}"
 #define DELTA(index, kind, key, text) "\"content_block_delta:\",{\"type\":\"content_block_delta\",\"index\":" index \
     ",\"delta\":{\"type\":\"" kind "\",\"" key "\":\"" text "\"}}"
 #define CLOSE(index) "\"content_block_stop:\",{\"type\":\"content_block_stop\",\"index\":" index "}"
 #define END(reason, sequence) "\"message_delta:\",{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"" reason \
-    "\",\"stop_sequence\":" sequence ",\"stop_details\":null,\"container\":null},\"usage\":" USAGE("20", "5") "}," \
+    "\",\"stop_sequence\":" sequence ",\"stop_details\":null,\"container\":null},\"usage\":" COUNTS "}}," \
     "\"message_stop:\",{\"type\":\"message_stop\"}"
 #define CALL(id) "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"look\",\"caller\":{\"type\":\"direct\"},\"input\":{}}"
 #define TEXT_BLOCK "{\"type\":\"text\",\"text\":\"\",\"citations\":null}"
@@ -301,14 +303,14 @@ static const struct {
      END("max_tokens", "null")},
     {"", "start\ncall 0 look\nargs 0 {\ndrop 0\nstop",
      START "," OPEN("0", CALL("call_0")) "," DELTA("0", "input_json_delta", "partial_json", "{") "," CLOSE("0") ","
-     "\"error:\",{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"the model broke off in the middle of a call\"}}"},
+     "\"error:\",{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"the model broke off in the middle of a call\"},\"request_id\":null}"},
     {",\"tools\":[" TOOL "],\"tool_choice\":{\"type\":\"auto\",\"disable_parallel_tool_use\":true}",
      "start\ncall 0 look\nargs 0 {}\nend 0\ncall 1 look\nargs 1 {}\nend 1\ncalls",
      START "," OPEN("0", CALL("call_0")) "," DELTA("0", "input_json_delta", "partial_json", "{}") "," CLOSE("0") ","
      END("tool_use", "null")},
     {"", "start\nsay A\nfail internal",
      START "," OPEN("0", TEXT_BLOCK) "," DELTA("0", "text_delta", "text", "A") ","
-     "\"error:\",{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"a NaN\"}}"},
+     "\"error:\",{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"a NaN\"},\"request_id\":null}"},
 };
 
 static void stream(void) {
@@ -367,7 +369,8 @@ static void refusals(void) {
         recorder r = RECORDER;
         plumb__anthropic_messages.refuse(&error, &r.response);
         json_t *body = recorder_body(&r);
-        snprintf(wanted, sizeof wanted, "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":\"a.b: is wrong \uFFFD\"}}",
+        snprintf(wanted, sizeof wanted,
+                 "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":\"a.b: is wrong \uFFFD\"},\"request_id\":null}",
                  errors[i].type);
         T_CHECK(r.status == errors[i].status, "%s: %d", errors[i].type, r.status);
         check_json(errors[i].type, body, wanted);
@@ -380,7 +383,8 @@ static void early_failure(void) {
     recorder r = answer(",\"stream\":true", "fail busy");
     json_t *body = recorder_body(&r);
     T_CHECK(r.status == 429 && !r.streaming, "%d", r.status);
-    check_json("busy", body, "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"the queue is full\"}}");
+    check_json("busy", body, "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\","
+                             "\"message\":\"the queue is full\"},\"request_id\":null}");
     json_decref(body);
     recorder_free(&r);
 }

@@ -1,5 +1,5 @@
-/* Answers of /v1/messages and /v1/responses as they go over the wire: dialect_streams FOLDER writes, for each script,
- * API-NAME.sse and API-NAME.json, the same answer with and without a stream.  The official clients read them. */
+/* Answers of all APIs as they go over the wire: dialect_streams FOLDER writes, for each script, API-NAME.sse and
+ * API-NAME.json, the same answer with and without a stream.  The official clients read them. */
 #include "server/api.h"
 
 #include "api_fixture.h"
@@ -19,15 +19,22 @@ static const struct {
     {"length", "start\nsay Hel\nlength"},
     {"broken-call", "start\nsay A\ncall 0 look\nargs 0 {\"q\ndrop 0\nstop"},
     {"failed", "start\nsay A\nfail internal"},
+    {"stopped", "start\nsay A\nstopped END"},
+    {"tokens", "start\nfirst <s>\nprompt Q\nbest A\nsay A\nhidden x\ntoken B\nsay B\nstop"},
+    {"tokens-stopped", "start\ntoken A\nsay A\nbest E\nstopped END"},
 };
+
+#define MESSAGES "\"messages\":[{\"role\":\"user\",\"content\":\"Q\"}]"
 
 static const struct {
     const char *name, *body;
     const plumb_api *api;
 } apis[] = {
-    {"messages", "{\"max_tokens\":9,\"messages\":[{\"role\":\"user\",\"content\":\"Q\"}],\"stream\":%s}",
-     &plumb__anthropic_messages},
+    {"messages", "{\"max_tokens\":9," MESSAGES ",\"stream\":%s}", &plumb__anthropic_messages},
     {"responses", "{\"input\":\"Q\",\"stream\":%s}", &plumb__openai_responses},
+    {"chat", "{" MESSAGES ",\"logprobs\":true,\"top_logprobs\":2,\"stream\":%s,\"stream_options\":{\"include_usage\":true}}",
+     &plumb__openai_chat},
+    {"completions", "{\"prompt\":\"Q\",\"echo\":true,\"logprobs\":2,\"stream\":%s}", &plumb__openai_completions},
 };
 
 static bool write_file(const char *folder, const char *api, const char *name, const char *kind,
@@ -68,11 +75,14 @@ int main(int argc, char **argv) {
     plumb_sampling sampling;
     if (argc != 2) return 2;
     plumb_api_context context = fixture_context(&text, &sampling);
+    /* Completions have no calls. */
     for (size_t api = 0; api < sizeof apis / sizeof apis[0]; api++)
         for (size_t script = 0; script < sizeof scripts / sizeof scripts[0]; script++)
-            for (int stream = 0; stream < 2; stream++)
+            for (int stream = 0; stream < 2; stream++) {
+                if (apis[api].api == &plumb__openai_completions && strstr(scripts[script].script, "call")) continue;
                 T_CHECK(write_answer(&context, api, script, stream, argv[1]), "%s-%s", apis[api].name,
                         scripts[script].name);
+            }
     plumb_text_close(text);
     return t_failures > 0;
 }

@@ -293,9 +293,9 @@ static void whole(void) {
                "\"status\":\"completed\",\"background\":false,\"error\":null,\"incomplete_details\":null,"
                "\"instructions\":null,\"max_output_tokens\":null,\"metadata\":{\"a\":\"b\"},\"model\":\"demo\","
                "\"parallel_tool_calls\":true,\"previous_response_id\":null,"
-               "\"reasoning\":{\"effort\":75,\"summary\":null},\"store\":true,\"temperature\":1.0,"
+               "\"reasoning\":{\"effort\":\"high\",\"summary\":null},\"store\":true,\"temperature\":1.0,"
                "\"text\":{\"format\":{\"type\":\"text\"}},\"tool_choice\":\"auto\",\"tools\":[" TOOL "],"
-               "\"top_p\":0.95,\"truncation\":\"disabled\",\"user\":null}");
+               "\"top_p\":0.95,\"truncation\":\"disabled\"}");
     json_decref(body);
     recorder_free(&r);
     server_close(&s);

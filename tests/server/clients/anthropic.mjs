@@ -1,8 +1,10 @@
 // Conversations through the `@anthropic-ai/sdk` package.
 import { assert, base, key, load, refusal, run } from "./harness.mjs";
+import { recorder } from "./types.mjs";
 
 const { default: Anthropic } = await load("@anthropic-ai/sdk");
-const client = new Anthropic({ baseURL: base, apiKey: key, maxRetries: 0 });
+const recorded = recorder();
+const client = new Anthropic({ baseURL: base, apiKey: key, maxRetries: 0, fetch: recorded.fetch });
 const plain = { model: "demo", max_tokens: 60, temperature: 0, thinking: { type: "disabled" } };
 const question = [{ role: "user", content: "What is the capital of France?" }];
 const weather = {
@@ -17,6 +19,13 @@ const weather = {
 const text = (message) => message.content.filter((b) => b.type === "text").map((b) => b.text).join("");
 
 await run({
+  async models() {
+    const list = await client.models.list();
+    assert.deepEqual(list.data.map((m) => m.id), ["demo"]);
+    assert.equal(list.hasNextPage(), false);
+    assert.ok(new Date((await client.models.retrieve("demo")).created_at) <= new Date());
+    assert.equal((await refusal(() => client.models.retrieve("other"))).error.error.type, "not_found_error");
+  },
   async answer() {
     const message = await client.messages.create({ ...plain, messages: question });
     assert.match(text(message), /Paris/);
@@ -105,4 +114,5 @@ await run({
     assert.equal(fault.status, 401);
     assert.equal(fault.error.error.type, "authentication_error");
   },
+  types: recorded.check,
 });

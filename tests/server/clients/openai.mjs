@@ -1,8 +1,10 @@
 // Conversations through the `openai` package: chat, completions and responses.
 import { assert, base, key, load, refusal, run } from "./harness.mjs";
+import { recorder } from "./types.mjs";
 
 const { default: OpenAI } = await load("openai");
-const client = new OpenAI({ baseURL: `${base}/v1`, apiKey: key, maxRetries: 0 });
+const recorded = recorder();
+const client = new OpenAI({ baseURL: `${base}/v1`, apiKey: key, maxRetries: 0, fetch: recorded.fetch });
 const plain = { model: "demo", temperature: 0, reasoning_effort: "none", max_tokens: 60 };
 const question = [{ role: "user", content: "What is the capital of France?" }];
 const weather = {
@@ -268,4 +270,5 @@ await run({
     const fault = await refusal(() => stranger.models.list());
     assert.equal(fault.status, 401);
   },
+  types: recorded.check,
 });
