@@ -2683,6 +2683,10 @@ MUTATIONS = [
         "bool large = is_alone(s, slot) &&",
         "bool large =",
         "scheduler_test", "a quantum of a prompt, then everybody's next token"),
+    one("one_prompt_after_the_other", "src/server/scheduler_worker.c",
+        "        s->last_prompt = index;\n",
+        "",
+        "scheduler_test", "prompts take turns"),
     one("a_batch_fails_as_one", "src/server/scheduler_worker.c",
         "    if (status == PLUMB_ERROR_CANCELLED) return; /* by everybody */",
         "    for (int i = 0; i < n && status != PLUMB_OK; i++) plumb__scheduler_fail_slot(s, slots[i], &err);\n"

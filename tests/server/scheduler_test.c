@@ -137,6 +137,69 @@ static void test_long_prompt_beside(void) {
     close_scheduler(s);
 }
 
+/* ---- Many prompts beside many answers ---- */
+
+enum { ANSWERS = 2, READERS = 4, BOOK = 256, BOOK_QUANTUM = 32, QUANTA = READERS * BOOK / BOOK_QUANTUM };
+
+typedef struct quantum {
+    int reader;
+    int64_t place;
+} quantum;
+
+/* What the readers were told of their prompts, in the order in which it was told. */
+static int list_quanta(client *const *readers, quantum *list) {
+    int n = 0, at[READERS] = {0};
+    for (;;) {
+        int next = -1;
+        for (int i = 0; i < READERS; i++) {
+            if (at[i] == readers[i]->n_progress) continue;
+            if (next < 0 || readers[i]->progress_place[at[i]] < readers[next]->progress_place[at[next]]) next = i;
+        }
+        if (next < 0 || n == QUANTA) return n;
+        list[n++] = (quantum){next, readers[next]->progress_place[at[next]++]};
+    }
+}
+
+static int tokens_between(const client *c, int64_t from, int64_t to) {
+    int n = 0;
+    for (int t = 0; t < c->run[0].n_tokens; t++) n += c->run[0].token[t].place > from && c->run[0].token[t].place < to;
+    return n;
+}
+
+/* Every answer gets a token between any two quanta, and every prompt its quantum in turn: nobody starves. */
+static void test_prompts_beside_answers(void) {
+    plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = ANSWERS + READERS, .most_waiting = 8,
+                                                                  .quantum = BOOK_QUANTUM});
+    client *answers[ANSWERS], *readers[READERS];
+    quantum list[QUANTA];
+    hold();
+    for (int i = 0; i < ANSWERS; i++) {
+        answers[i] = new_client();
+        CHECK(submit(s, answers[i], continue_text(i == 0 ? "Once upon a time" : "A child", QUANTA + 8)));
+    }
+    wait_until_held();
+    for (int i = 0; i < READERS; i++) {
+        readers[i] = new_client();
+        CHECK(submit(s, readers[i], continue_ids(BOOK, 0, i, 2)));
+    }
+    let_go();
+    for (int i = 0; i < ANSWERS; i++) until_ended(answers[i]);
+    for (int i = 0; i < READERS; i++) until_ended(readers[i]);
+    CHECK(list_quanta(readers, list) == QUANTA);
+    for (int i = 1; i < QUANTA; i++) {
+        for (int a = 0; a < ANSWERS; a++) {
+            if (answers[a]->run[0].token[0].place > list[i - 1].place) continue; /* it has not begun */
+            int between = tokens_between(answers[a], list[i - 1].place, list[i].place);
+            T_CHECK(between == 1, "%d tokens of answer %d between quanta %d and %d", between, a, i - 1, i);
+        }
+        for (int k = 1; k < READERS && k <= i; k++)
+            T_CHECK(list[i].reader != list[i - k].reader, "quanta %d and %d are of one prompt", i - k, i);
+    }
+    for (int i = 0; i < ANSWERS; i++) free(answers[i]);
+    for (int i = 0; i < READERS; i++) free(readers[i]);
+    close_scheduler(s);
+}
+
 /* ---- Again, and otherwise ---------------------------------------------------------------------- */
 
 static bool same_tokens(const client_run *a, const client_run *b) {
@@ -462,6 +525,8 @@ int main(int argc, char **argv) {
         {"resend", test_resend}, {"divergence", test_divergence},
         {"copy_of_a_busy_slot", test_copy_of_a_busy_slot}, {"common_beginning", test_common_beginning},
         {"common_part", test_common_part}, {"common_beginning_given_up", test_common_beginning_given_up}, {"runs", test_runs}, {"seeds", test_seeds},
+        {"prompts_beside_answers", test_prompts_beside_answers}, {"resend", test_resend}, {"divergence", test_divergence},
+        {"copy_of_a_busy_slot", test_copy_of_a_busy_slot}, {"runs", test_runs}, {"seeds", test_seeds},
         {"echo", test_echo}, {"limits", test_limits}, {"bad_prompts", test_bad_prompts},
         {"refused_options", test_refused_options}};
     int status = t_main(argc, argv, tests, (int)(sizeof tests / sizeof tests[0]));
