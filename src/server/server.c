@@ -86,24 +86,16 @@ static target find_target(const char *method, const char *path) {
 
 /* ---- Requests ---- */
 
-/* Headers that must come with some statuses (RFC 9110, 11.6.1 and 10.2.1). */
-static void set_refusal_headers(plumb_served *s, const target *to, plumb_refusal refusal) {
-    if (refusal == PLUMB_REFUSAL_UNAUTHORIZED) plumb__http_set_header(s->exchange, "WWW-Authenticate", "Bearer");
-    if (refusal != PLUMB_REFUSAL_METHOD) return;
-    const char *method = to->api >= 0 ? plumb__apis[to->api]->method : to->route->method;
-    plumb__http_set_header(s->exchange, "Allow", strcmp(method, "GET") == 0 ? "GET, HEAD, OPTIONS" : "POST, OPTIONS");
-}
-
 static void refuse(plumb_served *s, const target *to, plumb_refusal refusal, const char *message) {
     plumb_api_error error = {.refusal = refusal};
-    set_refusal_headers(s, to, refusal);
+    if (refusal == PLUMB_REFUSAL_UNAUTHORIZED) plumb__http_set_header(s->exchange, "WWW-Authenticate", "Bearer");
     snprintf(error.message, sizeof error.message, "%s", message);
     if (to->api >= 0) plumb__apis[to->api]->refuse(&error, &s->response);
     else plumb__openai_refuse(&error, &s->response);
     plumb__served_destroy(s);
 }
 
-/* The methods of a path, for OPTIONS and for those that come with another. */
+/* The methods of a path, for OPTIONS and for those that come with another (RFC 9110, 10.2.1). */
 static void tell_methods(plumb_http_exchange *exchange, const target *to) {
     if (to->api < 0 && !to->route) return;
     const char *method = to->api >= 0 ? plumb__apis[to->api]->method : to->route->method;

@@ -522,11 +522,10 @@ int main(int argc, char **argv) {
     static const t_test tests[] = {
         {"answer", test_answer}, {"manner", test_manner}, {"thinking", test_thinking},
         {"eight_at_once", test_eight_at_once}, {"long_prompt_beside", test_long_prompt_beside},
-        {"resend", test_resend}, {"divergence", test_divergence},
-        {"copy_of_a_busy_slot", test_copy_of_a_busy_slot}, {"common_beginning", test_common_beginning},
-        {"common_part", test_common_part}, {"common_beginning_given_up", test_common_beginning_given_up}, {"runs", test_runs}, {"seeds", test_seeds},
         {"prompts_beside_answers", test_prompts_beside_answers}, {"resend", test_resend}, {"divergence", test_divergence},
-        {"copy_of_a_busy_slot", test_copy_of_a_busy_slot}, {"runs", test_runs}, {"seeds", test_seeds},
+        {"copy_of_a_busy_slot", test_copy_of_a_busy_slot}, {"common_beginning", test_common_beginning},
+        {"common_part", test_common_part}, {"common_beginning_given_up", test_common_beginning_given_up},
+        {"runs", test_runs}, {"seeds", test_seeds},
         {"echo", test_echo}, {"limits", test_limits}, {"bad_prompts", test_bad_prompts},
         {"refused_options", test_refused_options}};
     int status = t_main(argc, argv, tests, (int)(sizeof tests / sizeof tests[0]));

@@ -143,9 +143,6 @@ def refusals(server):
         found, headers, _ = server.ask(method, path)
         allowed = "POST, OPTIONS" if path in (CHAT, "/tokenize") else "GET, HEAD, OPTIONS"
         equal((found, headers["Allow"]), (status, allowed if status == 405 else None), f"{method} {path}")
-        equal(found, status, f"{method} {path}")
-        expected = None if status != 405 else "POST, OPTIONS" if path in (CHAT, "/tokenize") else "GET, HEAD, OPTIONS"
-        equal(headers["Allow"], expected, f"{method} {path}")
     assert server.ask("GET", "/../../etc/passwd")[0] in (400, 404)
     lost = server.ask("POST", "/v1/responses", {"model": "demo", "input": "x", "previous_response_id": "resp_lost"})
     assert lost[0] in (404, 409), lost
