@@ -498,12 +498,13 @@ static void to_another_end(void) {
     int64_t source = c->layers - 1; /* the last one */
     while (!c->is_kv_source[source]) source--;
     const int64_t reach = 1 + (c->layers - source) * (c->window - 1); /* rows at its end that a prompt needs there */
-    for (int64_t parts = 1; parts <= 3; parts++) {
-        parts_to(s, 1500, parts, 1501, true);
-        parts_to(s, 1500, parts, 3000, true);
-        parts_to(s, 1500, parts, 100 * parts + reach, true);
-        parts_to(s, 1500, parts, 100 * parts + reach - 1, false);
-        parts_to(s, 1500, parts, 100 * parts + 1, false);
+    for (int64_t parts = 1; parts <= 2; parts++) {
+        const int64_t done = 100 * parts, end = done + reach + 90;
+        parts_to(s, end, parts, end + 1, true);
+        parts_to(s, end, parts, 2 * end, true);
+        parts_to(s, end, parts, done + reach, true);
+        parts_to(s, end, parts, done + reach - 1, false);
+        parts_to(s, end, parts, done + 1, false);
     }
     close_subject(s);
 }
