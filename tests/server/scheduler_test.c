@@ -347,6 +347,25 @@ static void test_common_beginning_given_up(void) {
     close_scheduler(s);
 }
 
+/* Nobody waits for one who waits for its client. */
+static void test_common_beginning_of_a_slow_reader(void) {
+    plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 2, .most_waiting = 2, .quantum = 32});
+    client *slow = new_client(), *other = new_client();
+    hold();
+    CHECK(submit(s, slow, continue_ids(640, 600, 0, 4)));
+    plumb__scheduler_set_unsent(s, slow->job, 2 << 20);
+    CHECK(submit(s, other, continue_ids(640, 600, 1, 4)));
+    let_go();
+    until_ended(other);
+    check_ids(other, 640, 600, 1, 0);
+    plumb__scheduler_set_unsent(s, slow->job, 0);
+    until_ended(slow);
+    check_ids(slow, 640, 600, 0, 600);
+    free(slow);
+    free(other);
+    close_scheduler(s);
+}
+
 /* ---- Runs, echoes, limits ---------------------------------------------------------------------- */
 
 static plumb_generation *three_runs(void) {
@@ -525,6 +544,7 @@ int main(int argc, char **argv) {
         {"prompts_beside_answers", test_prompts_beside_answers}, {"resend", test_resend}, {"divergence", test_divergence},
         {"copy_of_a_busy_slot", test_copy_of_a_busy_slot}, {"common_beginning", test_common_beginning},
         {"common_part", test_common_part}, {"common_beginning_given_up", test_common_beginning_given_up},
+        {"common_beginning_of_a_slow_reader", test_common_beginning_of_a_slow_reader},
         {"runs", test_runs}, {"seeds", test_seeds},
         {"echo", test_echo}, {"limits", test_limits}, {"bad_prompts", test_bad_prompts},
         {"refused_options", test_refused_options}};
