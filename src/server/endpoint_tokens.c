@@ -2,7 +2,9 @@
  * POST /detokenize {"tokens": [ID, ...]} */
 #include "server/fields.h"
 #include "server/server_parts.h"
+#include "server/text_buffer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +12,18 @@ static void refuse(const plumb_api_error *error, plumb_response *response) {
     plumb__openai_refuse(error, response);
 }
 
+/* The answer is written as it goes: a JSON value for each token of a book would be gigabytes. */
+
+static void append(plumb_text_buffer *out, const char *text) { plumb__text_append(out, text, strlen(text)); }
+
+static void append_number(plumb_text_buffer *out, int64_t number) {
+    char digits[24];
+    int size = snprintf(digits, sizeof digits, "%lld", (long long)number);
+    plumb__text_append(out, digits, (size_t)size);
+}
+
 /* The bytes of a token as text; those that are no text alone, as a list of bytes. */
-static json_t *describe_piece(const plumb_text *text, int32_t id) {
+static void append_piece(plumb_text_buffer *out, const plumb_text *text, int32_t id) {
     size_t size = 0;
     const char *bytes = plumb_text_token_bytes(text, id, &size);
     json_t *piece = json_stringn(bytes ? bytes : "", bytes ? size : 0);
@@ -20,15 +32,33 @@ static json_t *describe_piece(const plumb_text *text, int32_t id) {
         for (size_t i = 0; i < size; i++)
             (void)json_array_append_new(piece, json_integer((unsigned char)bytes[i]));
     }
-    return json_pack("{s:i,s:o}", "id", (int)id, "piece", piece);
+    plumb__text_append_json(out, piece);
+    json_decref(piece);
 }
 
-static json_t *describe_tokens(const plumb_text *text, const plumb_tokens *tokens, bool with_pieces) {
-    json_t *list = json_array();
-    for (int64_t i = 0; i < tokens->count; i++)
-        (void)json_array_append_new(list, with_pieces ? describe_piece(text, tokens->ids[i])
-                                                      : json_integer(tokens->ids[i]));
-    return list;
+static void append_token(plumb_text_buffer *out, const plumb_text *text, int32_t id, bool with_piece) {
+    if (with_piece) append(out, "{\"id\":");
+    append_number(out, id);
+    if (!with_piece) return;
+    append(out, ",\"piece\":");
+    append_piece(out, text, id);
+    append(out, "}");
+}
+
+static void answer_tokens(const plumb_text *text, const plumb_tokens *tokens, bool with_pieces,
+                          plumb_response *response) {
+    plumb_text_buffer out = {0};
+    append(&out, "{\"tokens\":[");
+    for (int64_t i = 0; i < tokens->count && !out.failed; i++) {
+        if (i > 0) append(&out, ",");
+        append_token(&out, text, tokens->ids[i], with_pieces);
+    }
+    append(&out, "],\"count\":");
+    append_number(&out, tokens->count);
+    append(&out, "}");
+    if (out.failed) plumb__response_json(response, 500, NULL);
+    else plumb__response_text(response, 200, "application/json", out.bytes, (size_t)out.size);
+    plumb__text_free(&out);
 }
 
 typedef struct tokenize_request {
@@ -78,11 +108,7 @@ void plumb__endpoint_tokenize(plumb_server *server, plumb_http_exchange *exchang
     plumb_tokens tokens = {0};
     bool taken = plumb__fields_parse(body, size, &root, &fields, &error) && read_tokenize(&fields, &r) &&
                  encode(server, &r, &tokens, &fields);
-    if (taken)
-        plumb__response_json(response, 200,
-                             json_pack("{s:o,s:I}", "tokens",
-                                       describe_tokens(server->options.text, &tokens, r.with_pieces), "count",
-                                       (json_int_t)tokens.count));
+    if (taken) answer_tokens(server->options.text, &tokens, r.with_pieces, response);
     else refuse(&error, response);
     plumb_tokens_free(&tokens);
     json_decref(root);

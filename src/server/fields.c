@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEPTH = 64 };
+enum {
+    MOST_DEPTH = 64,
+    MOST_VALUES = 1 << 21 /* and names of members: twice the ids of the longest prompt */
+};
 
 static void set_fault(plumb_api_error *error, const char *param, const char *format, va_list arguments) {
     if (error->message[0]) return;
@@ -65,9 +68,11 @@ static json_t *member(const plumb_fields *fields, const char *key) {
     return json_is_null(value) ? NULL : value;
 }
 
-static bool is_too_deep(const char *body, size_t size) {
+/* What parsing takes is seen before it: the stack by the levels, memory by the values, since the shortest of two
+ * bytes take a hundred times as many. */
+static bool check_extent(const plumb_fields *fields, const char *body, size_t size) {
     bool in_string = false;
-    int depth = 0;
+    int depth = 0, values = 1;
     for (size_t i = 0; i < size; i++) {
         char c = body[i];
         if (in_string) {
@@ -76,19 +81,26 @@ static bool is_too_deep(const char *body, size_t size) {
         } else if (c == '"') {
             in_string = true;
         } else if (c == '{' || c == '[') {
-            if (++depth > MOST_DEPTH) return true;
+            values++;
+            if (++depth > MOST_DEPTH)
+                return plumb__field_fault(fields, NULL, "the body nests deeper than %d levels", MOST_DEPTH);
         } else if (c == '}' || c == ']') {
             depth--;
+        } else if (c == ',' || c == ':') {
+            values++;
         }
+        if (values <= MOST_VALUES) continue;
+        plumb__field_fault(fields, NULL, "the body has more than %d values and names", MOST_VALUES);
+        fields->error->refusal = PLUMB_REFUSAL_TOO_LARGE;
+        return false;
     }
-    return false;
+    return true;
 }
 
 bool plumb__fields_parse(const char *body, size_t size, json_t **root, plumb_fields *fields,
                          plumb_api_error *error) {
     *fields = (plumb_fields){.error = error};
-    if (is_too_deep(body, size))
-        return plumb__field_fault(fields, NULL, "the body nests deeper than %d levels", MOST_DEPTH);
+    if (!check_extent(fields, body, size)) return false;
     json_error_t fault;
     /* NUL in strings is a character like another, and becomes text. */
     json_t *value = json_loadb(body, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &fault);

@@ -17,8 +17,8 @@ typedef struct plumb_fields {
     plumb_api_error *error; /* zeroed by whoever began */
 } plumb_fields;
 
-/* Parses a body that must be an object, with no repeated member and no deeper than 64 levels; the caller
- * owns *root. */
+/* Parses a body that must be an object, with no repeated member, no deeper than 64 levels and of two million values
+ * and names at most; the caller owns *root. */
 bool plumb__fields_parse(const char *body, size_t size, json_t **root, plumb_fields *fields,
                          plumb_api_error *error);
 /* The fields of a member that is an object; of element `index` of an array. */

@@ -2757,6 +2757,10 @@ MUTATIONS = [
     # ---- Requests, and who may make them --------------------------------------------------------
     one("brackets_in_strings_nest", "src/server/fields.c", "if (c == '\\\\') i++;\n            else if", "if",
         "fields_test", "a text full of brackets is not deep"),
+    one("values_without_end", "src/server/fields.c", "        if (values <= MOST_VALUES) continue;\n", "        continue;\n",
+        "fields_test", "a body of 64 MB may be 5 GB of empty objects"),
+    one("only_brackets_are_values", "src/server/fields.c", "c == ',' || c == ':'", "c == ':'", "fields_test",
+        "a body of 64 MB may be 2 GB of numbers"),
     one("brackets_never_close", "src/server/fields.c", "            depth--;\n", "", "fields_test",
         "a long list is not deep"),
     one("stops_end_at_nul", "src/server/fields.c",

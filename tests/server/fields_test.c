@@ -109,6 +109,39 @@ static void width(void) {
     }
 }
 
+/* A body of an array that has `each` n times and a last element. */
+static char *repeated(const char *each, int n, size_t *size) {
+    static const char begin[] = "{\"a\":[", end[] = "0]}";
+    const size_t length = strlen(each);
+    char *body = malloc(sizeof begin + sizeof end + (size_t)n * length), *at = body;
+    if (!body) return NULL;
+    at += sprintf(at, "%s", begin);
+    for (int i = 0; i < n; i++, at += length) memcpy(at, each, length);
+    at += sprintf(at, "%s", end);
+    *size = (size_t)(at - body);
+    return body;
+}
+
+/* Many small values cost more than their bytes; each of these is two of them, or of names. */
+static void many_values(void) {
+    static const char *const each[] = {"0,0,", "{},", "[],", "\"\\\",\",0,"};
+    enum { MOST = 1 << 21, AROUND = 4 /* the object, its name, the array, the last element */ };
+    for (size_t kind = 0; kind < sizeof each / sizeof each[0]; kind++) {
+        for (int more = 0; more < 2; more++) {
+            size_t size = 0;
+            char *body = repeated(each[kind], (MOST - AROUND) / 2 + more, &size);
+            plumb_api_error error = {0};
+            plumb_fields fields;
+            json_t *root = NULL;
+            bool taken = body && plumb__fields_parse(body, size, &root, &fields, &error);
+            T_CHECK(taken == !more, "%s: %s", each[kind], error.message);
+            T_CHECK(taken || error.refusal == PLUMB_REFUSAL_TOO_LARGE, "%s: %d", each[kind], (int)error.refusal);
+            json_decref(root);
+            free(body);
+        }
+    }
+}
+
 /* NUL is a character like another. */
 static void stops(void) {
     static const char body[] = "{\"stop\":[\"\\u0000a\",\"b\\u0000c\"]}";
@@ -126,6 +159,7 @@ static void stops(void) {
 }
 
 int main(int argc, char **argv) {
-    static const t_test tests[] = {{"faults", faults}, {"depth", depth}, {"width", width}, {"stops", stops}};
+    static const t_test tests[] = {{"faults", faults}, {"depth", depth}, {"width", width}, {"many_values", many_values},
+                                   {"stops", stops}};
     return t_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -209,6 +209,19 @@ def metrics(server):
     return found
 
 
+def tokens_of_a_book(server):
+    """Five megabytes are told piece by piece in the memory that their answer takes, not in a value for each."""
+    before = metrics(server)["plumb_peak_memory_bytes"]
+    connection = server.connect()
+    connection.request("POST", "/tokenize", json.dumps({"content": "a b " * 1250000, "with_pieces": True}))
+    answer = connection.getresponse()
+    text = answer.read()  # not parsed: that would be gigabytes here
+    connection.close()
+    assert answer.status == 200 and text.endswith(b'"piece":" "}],"count":2500001}'), text[-100:]
+    more = metrics(server)["plumb_peak_memory_bytes"] - before
+    assert more < 800e6, f"{more / 1e6:.0f} MB more"
+
+
 # ---- Time ----
 
 def resend(server):
@@ -478,6 +491,7 @@ def restarted(plumb):
 
 
 SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, addresses, answers_are_named, own_figures,
+SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, own_figures, tokens_of_a_book,
           resend, hang_up, slow_reader, progress_is_told]
 OWN = [graceful_stop, stopped_at_once, stop_without_waiting, stop_despite_a_stalled_client, keys, origins, full_queue,
        model_names, waiting_streams_live, restarted]
