@@ -9,6 +9,7 @@
 
 enum {
     MOST_DEPTH = 64,
+    MOST_STOP_BYTES = 1 << 16, /* each answer keeps nine for each of them */
     MOST_VALUES = 1 << 21 /* and names of members: twice the ids of the longest prompt */
 };
 
@@ -220,6 +221,9 @@ static bool add_stop(const plumb_fields *fields, const char *key, const json_t *
     if (!json_is_string(value)) return wrong_type(fields, key, value, "a string or strings");
     size_t size = json_string_length(value);
     if (size == 0) return plumb__field_fault(fields, key, "'%s' has an empty string", key);
+    if (size > MOST_STOP_BYTES)
+        return plumb__field_fault(fields, key, "'%s' has a string of %zu bytes, expected at most %d", key, size,
+                                  MOST_STOP_BYTES);
     char *bytes = malloc(size + 1);
     if (!bytes) return plumb__field_no_memory(fields);
     memcpy(bytes, json_string_value(value), size + 1);

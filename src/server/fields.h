@@ -34,7 +34,8 @@ bool plumb__field_string(const plumb_fields *fields, const char *key, const char
 bool plumb__field_array(const plumb_fields *fields, const char *key, json_t **value);
 /* One of `choices`, a NULL-terminated list; *value becomes its index. */
 bool plumb__field_choice(const plumb_fields *fields, const char *key, const char *const *choices, int *value);
-/* A string or an array of strings, at most `most` of them, none empty: as the generation's stop strings. */
+/* A string or an array of strings, at most `most` of them, none empty or of more than 64 KiB: as the generation's stop
+ * strings. */
 bool plumb__field_stops(const plumb_fields *fields, const char *key, int most, plumb_generation *generation);
 
 /* Memory ran out, which is no fault of the client's; returns false. */

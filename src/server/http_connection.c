@@ -107,10 +107,12 @@ static const char *more_of(int status) {
     return status == 503 ? "Retry-After: 1\r\n" : "";
 }
 
+/* Before anybody has looked at the path: clients of every API find theirs in it. */
 static void refuse(plumb_http_connection *connection, const plumb_http_fault *fault) {
     char body[320], text[720], date[64];
     int size = snprintf(body, sizeof body,
-                        "{\"error\":{\"message\":\"%s\",\"type\":\"%s\",\"param\":null,\"code\":null}}",
+                        "{\"type\":\"error\",\"error\":"
+                        "{\"message\":\"%s\",\"type\":\"%s\",\"param\":null,\"code\":null}}",
                         fault->message, fault->status < 500 ? "invalid_request_error" : "server_error");
     evutil_date_rfc1123(date, sizeof date, NULL);
     int length = snprintf(text, sizeof text,

@@ -2757,6 +2757,10 @@ MUTATIONS = [
     # ---- Requests, and who may make them --------------------------------------------------------
     one("brackets_in_strings_nest", "src/server/fields.c", "if (c == '\\\\') i++;\n            else if", "if",
         "fields_test", "a text full of brackets is not deep"),
+    one("stops_as_long_as_bodies", "src/server/fields.c", "size > MOST_STOP_BYTES", "size > MOST_VALUES", "fields_test",
+        "each answer keeps nine times as much"),
+    one("refused_for_one_api_alone", HTTP + "connection.c", '{\\"type\\":\\"error\\",\\"error\\":"', '{\\"error\\":"',
+        "http_requests", "clients of messages know an error by its type"),
     one("values_without_end", "src/server/fields.c", "        if (values <= MOST_VALUES) continue;\n", "        continue;\n",
         "fields_test", "a body of 64 MB may be 5 GB of empty objects"),
     one("only_brackets_are_values", "src/server/fields.c", "c == ',' || c == ':'", "c == ':'", "fields_test",

@@ -142,6 +142,29 @@ static void many_values(void) {
     }
 }
 
+/* An answer keeps a table of each stop string. */
+static void long_stops(void) {
+    static const char begin[] = "{\"stop\":[\"a\",\"", end[] = "\"]}";
+    enum { MOST = 1 << 16, BEGIN = sizeof begin - 1 };
+    for (size_t more = 0; more < 2; more++) {
+        char *body = malloc(BEGIN + MOST + 1 + sizeof end);
+        if (!body) return;
+        memcpy(body, begin, BEGIN);
+        memset(body + BEGIN, 'x', MOST + more);
+        memcpy(body + BEGIN + MOST + more, end, sizeof end);
+        plumb_api_error error = {0};
+        plumb_fields fields;
+        json_t *root = NULL;
+        plumb_generation *g = plumb__generation_create();
+        bool taken = plumb__fields_parse(body, strlen(body), &root, &fields, &error) &&
+                     plumb__field_stops(&fields, "stop", 2, g);
+        T_CHECK(taken == !more, "%d and %zu bytes: %s", MOST, more, error.message);
+        json_decref(root);
+        plumb__generation_destroy(g);
+        free(body);
+    }
+}
+
 /* NUL is a character like another. */
 static void stops(void) {
     static const char body[] = "{\"stop\":[\"\\u0000a\",\"b\\u0000c\"]}";
@@ -160,6 +183,6 @@ static void stops(void) {
 
 int main(int argc, char **argv) {
     static const t_test tests[] = {{"faults", faults}, {"depth", depth}, {"width", width}, {"many_values", many_values},
-                                   {"stops", stops}};
+                                   {"long_stops", long_stops}, {"stops", stops}};
     return t_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

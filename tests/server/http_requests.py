@@ -194,7 +194,9 @@ def test_refused(program):
             with server.client() as client:
                 client.send(request + SMUGGLED)
                 answer = client.answer()
-                error = json.loads(answer.body)["error"]
+                body = json.loads(answer.body)
+                error = body["error"]
+                check(body["type"] == "error", f"{name}: {body}")  # by which clients of messages know it
                 check(answer.status == status, f"{name}: {answer.status} {answer.body}")
                 check(answer["connection"] == "close" and answer["content-type"] == "application/json", name)
                 check(sorted(error) == ["code", "message", "param", "type"], f"{name}: {error}")
