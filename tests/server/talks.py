@@ -143,6 +143,10 @@ def refusals(server):
         found, headers, _ = server.ask(method, path)
         allowed = "POST, OPTIONS" if path in (CHAT, "/tokenize") else "GET, HEAD, OPTIONS"
         equal((found, headers["Allow"]), (status, allowed if status == 405 else None), f"{method} {path}")
+        found = server.ask(method, path)
+        equal(found[0], status, f"{method} {path}")
+        takes = "GET, HEAD, OPTIONS" if path in ("/health", "/v1/models") else "POST, OPTIONS"
+        equal(found[1].get("Allow"), takes if status == 405 else None, f"{method} {path}")
     assert server.ask("GET", "/../../etc/passwd")[0] in (400, 404)
     lost = server.ask("POST", "/v1/responses", {"model": "demo", "input": "x", "previous_response_id": "resp_lost"})
     assert lost[0] in (404, 409), lost
