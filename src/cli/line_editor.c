@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
 #include <wctype.h>
@@ -136,6 +137,44 @@ static unsigned char take_pasted(EditLine *edit, int character) {
 
 /* ---- Completion ---- */
 
+/* Columns that the first `size` bytes take on the screen. */
+static int shown_width(const char *text, size_t size) {
+    mbstate_t state = {0};
+    int width = 0;
+    while (size > 0) {
+        wchar_t character;
+        size_t bytes = mbrtowc(&character, text, size, &state);
+        if (bytes == 0 || bytes > size) break;
+        int columns = wcwidth(character);
+        width += columns > 0 ? columns : 0;
+        text += bytes;
+        size -= bytes;
+    }
+    return width;
+}
+
+/* Lines of choices side by side, as many as the window has room for. */
+static void show_choices(const cli_line_editor *editor, const char *choices) {
+    struct winsize window;
+    bool known = ioctl(fileno(editor->screen), TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
+    int widest = 0, column = 0;
+    for (const char *at = choices; *at != '\0'; at += strcspn(at, "\n") + 1) {
+        int width = shown_width(at, strcspn(at, "\n"));
+        if (width > widest) widest = width;
+    }
+    widest += 2;
+    int columns = (known ? window.ws_col : 80) / widest;
+    fputc('\n', editor->screen);
+    for (const char *at = choices; *at != '\0';) {
+        size_t size = strcspn(at, "\n");
+        bool ends = at[size + 1] == '\0' || ++column >= columns;
+        fprintf(editor->screen, "%.*s%*s", (int)size, at, ends ? 0 : widest - shown_width(at, size), "");
+        if (ends) fputc('\n', editor->screen);
+        if (ends) column = 0;
+        at += size + 1;
+    }
+}
+
 static unsigned char complete(EditLine *edit, int character) {
     (void)character;
     cli_line_editor *editor = editor_of(edit);
@@ -152,7 +191,7 @@ static unsigned char complete(EditLine *edit, int character) {
     } else if (completion.insert != NULL) {
         if (el_insertstr(edit, completion.insert) == 0) action = CC_REFRESH;
     } else if (completion.choices != NULL) {
-        fprintf(editor->screen, "\n%s", completion.choices);
+        show_choices(editor, completion.choices);
         action = CC_REDISPLAY;
     }
     free(begin);

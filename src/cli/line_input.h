@@ -19,7 +19,7 @@ typedef enum cli_line_status {
 /* What Tab may do; free() both. */
 typedef struct cli_completion {
     char *insert;  /* to be inserted at the cursor, or NULL */
-    char *choices; /* where nothing can be inserted: what there is to choose from, as lines, or NULL */
+    char *choices; /* where nothing can be inserted: what there is to choose from, each with a line end, or NULL */
 } cli_completion;
 
 /* `begin`: the line up to the cursor.  False where Tab is an ordinary character. */

@@ -1394,6 +1394,8 @@ MUTATIONS = [
         "the line is edited on after Ctrl-Z"),
     one("paused_once", "src/cli/interrupt.c", "    cli_pause_catch(false);\n    cli_pause_catch(true);",
         "    cli_pause_catch(false);", "cli_terminal", "a second Ctrl-Z leaves the terminal as it was too"),
+    one("choices_of_any_width", "src/cli/line_editor.c", "++column >= columns", "++column >= 80", "cli_terminal",
+        "rows of choices fit the window"),
     one("keys_of_one_terminal", "src/cli/line_editor.c", "keys[i].sequences[j]; j++)", "keys[i].sequences[j] && j < 1; j++)",
         "cli_terminal", "terminals differ in what Home and End send"),
     one("message_goes_silently", "src/cli/chat_turn.c", "if (status == PLUMB_ERROR_CANCELLED) {", "if (false) {",
