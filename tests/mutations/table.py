@@ -2604,6 +2604,8 @@ MUTATIONS = [
         "page_browser", "Enter that ends a composition sends nothing", needs="chromium"),
     one("lists_from_the_left", PAGE + "markdown_dom.js", "? 'rtl' : 'ltr';", "? 'auto' : 'auto';", "page_browser",
         "a list of Hebrew has its markers at the right", needs="chromium"),
+    one("finding_titles_alone", PAGE + "conversation.js", "text.includes(word)", "text === lower[0] && text.includes(word)",
+        "page_browser", "what messages hold is found too", needs="chromium"),
     one("storage_is_refused", PAGE + "store.js", "async function openDatabase", "function openDatabase", "page_browser",
         "the page lives without storage", needs="chromium"),
     # ---- HTTP -----------------------------------------------------------------------------------

@@ -92,6 +92,13 @@ export function requestMessages(conversation, parent) {
   return messages;
 }
 
+/* Whether all words stand in the title or in messages, in any case. */
+export function holdsWords(conversation, words) {
+  const texts = [conversation.title, ...Object.values(conversation.messages).map((message) => message.content)];
+  const lower = texts.map((text) => text.toLowerCase());
+  return words.every((word) => lower.some((text) => text.includes(word)));
+}
+
 /* After a reload nothing runs any more. */
 export function settle(conversation) {
   for (const message of Object.values(conversation.messages)) {

@@ -1,7 +1,10 @@
-/* The list of conversations, newest first, under the days they were last used. */
+/* The list of conversations, newest first, under the days they were last used; when there are many, those that
+ * hold what is looked for. */
+import { holdsWords } from './conversation.js';
 import { element, icon, iconButton, isComposing } from './dom.js';
 
 const DAY = 24 * 60 * 60 * 1000;
+const FEW = 8; // conversations that are seen at a glance
 
 function period(time, today) {
   if (time >= today) return 'Today';
@@ -22,19 +25,39 @@ export function placePanel(panel, button) {
 export class ListView {
   #list = document.getElementById('conversations');
   #menu = document.getElementById('item-menu');
+  #find = document.getElementById('find');
+  #latest = null; // what update was given
 
   /* `actions`: {open, rename(conversation, title), exportOne, remove}, each of a conversation. */
   constructor(actions) {
     this.actions = actions;
+    this.#find.addEventListener('input', () => this.#show());
+    this.#find.addEventListener('keydown', (event) => {
+      if (event.key !== 'Escape' || this.#find.value === '') return;
+      event.stopPropagation();
+      event.preventDefault();
+      this.#find.value = '';
+      this.#show();
+    });
   }
 
   update(conversations, current, isRunning) {
+    this.#latest = { conversations, current, isRunning };
+    this.#show();
+  }
+
+  #show() {
     if (this.#list.querySelector('.rename')) return; // it would be lost
     const focused = document.activeElement?.closest?.('#conversations li')?.dataset.id;
     const today = new Date().setHours(0, 0, 0, 0);
+    const { conversations, current, isRunning } = this.#latest;
+    const words = this.#find.value.toLowerCase().split(/\s+/).filter((word) => word !== '');
+    const found = words.length > 0 ? conversations.filter((one) => holdsWords(one, words)) : conversations;
+    this.#find.hidden = conversations.length < FEW && this.#find.value === '';
     const items = [];
     let last = '';
-    for (const conversation of conversations) {
+    if (found.length === 0 && words.length > 0) items.push(element('li', { className: 'day' }, 'Nothing found'));
+    for (const conversation of found) {
       const now = period(conversation.updated, today);
       if (now !== last) items.push(element('li', { className: 'day' }, now));
       last = now;

@@ -174,6 +174,34 @@ export function defineMockTests(browser, base, mock) {
     await untilText(page.locator('.conversation'), 'Renamed');
   });
 
+  onPage('finding', {}, async (page) => {
+    const find = page.getByLabel('Find conversations');
+    for (const word of ['one', 'two', 'three', 'four', 'five', 'six', 'seven']) {
+      await page.keyboard.press('Control+k');
+      await askAndWait(page, `Number ${word}`);
+    }
+    assert.ok(!(await find.isVisible()), 'seven are seen at a glance');
+    await page.keyboard.press('Control+k');
+    await askAndWait(page, 'Another');
+    await askAndWait(page, 'with the NEEDLE in it');
+    const titles = () => page.locator('.conversation').allTextContents();
+    await find.fill('need  You');
+    assert.deepEqual(await titles(), ['Another']);
+    await find.fill('number F');
+    assert.deepEqual(await titles(), ['Number five', 'Number four']);
+    await button(page, 'Number four').click();
+    await until('that one', async () => (await transcript(page))[0][2] === 'Number four');
+    assert.equal((await titles()).length, 2);
+    await find.fill('nowhere');
+    await untilText(page.locator('#conversations'), 'Nothing found');
+    await ask(page, 'mock:hold'); // Esc clears what is looked for first, and then stops
+    await find.press('Escape');
+    assert.equal((await titles()).length, 8);
+    assert.ok(await page.locator('#stop').isVisible());
+    await find.press('Escape');
+    await settled(page);
+  });
+
   onPage('draft', {}, async (page) => {
     await page.locator('#input').fill('First line\nsecond line');
     await page.reload();
