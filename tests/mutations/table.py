@@ -1383,6 +1383,8 @@ MUTATIONS = [
         "cli_terminal", "Ctrl-C clears a line as often as there is one"),
     one("paste_of_one_line", "src/cli/line_editor.c",
         'el_set(edit, EL_BIND, "\\\\e[200~", "plumb-paste", NULL);', "", "cli_terminal", "pasted text is one message"),
+    one("audio_left_out", "src/server/openai_sampling.c", '{"audio", "web_search_options",', '{"web_search_options",',
+        "openai_chat_read_test", "what would change the answer is not left out in silence"),
     one("method_without_allow", "src/server/server.c",
         '    plumb__http_set_header(exchange, "Allow", strcmp(method, "GET") == 0 ? "GET, HEAD, OPTIONS" : "POST, OPTIONS");\n',
         "    (void)method;\n", "server_talks", "status 405 tells what the path takes"),
