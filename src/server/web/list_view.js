@@ -31,6 +31,13 @@ export class ListView {
   /* `actions`: {open, rename(conversation, title), exportOne, remove}, each of a conversation. */
   constructor(actions) {
     this.actions = actions;
+    this.#menu.addEventListener('keydown', (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const entries = [...this.#menu.children];
+      entries.at((entries.indexOf(document.activeElement) + step) % entries.length).focus();
+    });
     this.#find.addEventListener('input', () => this.#show());
     this.#find.addEventListener('keydown', (event) => {
       if (event.key !== 'Escape' || this.#find.value === '') return;

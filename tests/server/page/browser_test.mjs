@@ -233,6 +233,10 @@ onPage('keyboard', {}, async (page) => {
   await go('Shift+Tab', 'More about Changed');
   await page.keyboard.press('Enter');
   await until('the menu', async () => (await focused()).label === 'Rename');
+  await page.keyboard.press('ArrowUp');
+  assert.equal((await focused()).label, 'Delete');
+  await page.keyboard.press('ArrowDown');
+  assert.equal((await focused()).label, 'Rename');
   await page.keyboard.press('Enter');
   await page.keyboard.type('Named');
   await page.keyboard.press('Enter');
