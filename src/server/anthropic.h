@@ -39,11 +39,13 @@ typedef struct plumb_anthropic_manner {
 } plumb_anthropic_manner;
 
 /* The conversation with all that goes into the prompt: system, messages, tools, tool_choice, thinking,
- * output_config.  `most_tokens` is what a thinking budget must stay below; -1: nothing. */
+ * context_management, output_config.  `most_tokens` is what a thinking budget must stay below; -1: nothing. */
 bool plumb__anthropic_prompt(const plumb_api_context *context, const plumb_fields *fields, int64_t most_tokens,
                              plumb_generation *generation, plumb_anthropic_manner *manner);
 /* Member "messages" (anthropic_content.c). */
 bool plumb__anthropic_messages_read(const plumb_fields *fields, plumb_conversation *conversation);
+/* Member "context_management": takes out of the messages what it says (anthropic_context.c). */
+bool plumb__anthropic_context(const plumb_fields *fields, json_t *messages, plumb_generation *generation);
 
 json_t *plumb__anthropic_error(const plumb_api_error *error);
 void plumb__anthropic_refuse(const plumb_api_error *error, plumb_response *response);

@@ -29,11 +29,13 @@ static bool check_harmless(const plumb_fields *fields) {
     return plumb__field_string(fields, "model", &string) && plumb__field_choice(fields, "service_tier", tiers, &choice);
 }
 
+/* Things that would change the answer, were they left out in silence. */
 static bool refuse_unsupported(const plumb_fields *fields) {
-    static const char *const members[] = {"container", "mcp_servers", "context_management"};
+    static const char *const members[] = {"container", "mcp_servers", "compaction", "thread"};
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         const json_t *value = json_object_get(fields->object, members[i]);
-        if (value && !json_is_null(value))
+        bool empty = json_is_array(value) && json_array_size(value) == 0;
+        if (value && !json_is_null(value) && !empty)
             return plumb__field_fault(fields, members[i], "'%s' is not supported", members[i]);
     }
     return true;

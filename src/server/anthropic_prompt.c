@@ -88,26 +88,35 @@ static bool read_choice(const plumb_api_context *context, const plumb_fields *fi
     return !tools || type == AUTO || plumb__openai_forbid_calls(context, fields, g);
 }
 
-/* output_config: {effort, format} */
-static bool read_output_config(const plumb_fields *fields, json_t *messages, plumb_generation *g) {
+/* {"type": "json_schema", "schema"} */
+static bool read_format(const plumb_fields *format, json_t *messages, plumb_generation *g) {
     static const char *const types[] = {"json_schema", NULL};
-    static const char *const efforts[] = {"low", "medium", "high", "xhigh", "max", NULL};
-    plumb_fields config, format, schema;
-    bool present, thinking = true;
-    int type = -1, effort = 0;
-    if (!plumb__fields_of(fields, "output_config", &config, &present)) return false;
-    if (!present) return true;
-    if (!plumb__field_choice(&config, "effort", efforts, &effort) ||
-        !plumb__openai_effort(&config, "effort", &thinking, &g->effort) ||
-        !plumb__fields_of(&config, "format", &format, &present))
-        return false;
-    if (!present) return true;
-    if (!plumb__field_choice(&format, "type", types, &type)) return false;
-    if (type < 0) return plumb__field_fault(&format, "type", "'type' is missing");
-    if (!plumb__fields_of(&format, "schema", &schema, &present)) return false;
-    if (!present) return plumb__field_fault(&format, "schema", "'schema' is missing");
+    plumb_fields schema;
+    bool present;
+    int type = -1;
+    if (!plumb__field_choice(format, "type", types, &type)) return false;
+    if (type < 0) return plumb__field_fault(format, "type", "'type' is missing");
+    if (!plumb__fields_of(format, "schema", &schema, &present)) return false;
+    if (!present) return plumb__field_fault(format, "schema", "'schema' is missing");
     if (g->grammar) return true; /* calls that are demanded leave no text */
-    return plumb__openai_json_schema(&format, "schema", json_object_get(format.object, "schema"), messages, g);
+    return plumb__openai_json_schema(format, "schema", json_object_get(format->object, "schema"), messages, g);
+}
+
+/* output_config: {effort, format}; output_format is how clients said the second before. */
+static bool read_output_config(const plumb_fields *fields, json_t *messages, plumb_generation *g) {
+    static const char *const efforts[] = {"low", "medium", "high", "xhigh", "max", NULL};
+    plumb_fields config = {0}, format;
+    bool has_config, has_format = false, thinking = true;
+    int effort = 0;
+    if (!plumb__fields_of(fields, "output_config", &config, &has_config)) return false;
+    if (has_config && (!plumb__field_choice(&config, "effort", efforts, &effort) ||
+                       !plumb__openai_effort(&config, "effort", &thinking, &g->effort) ||
+                       !plumb__fields_of(&config, "format", &format, &has_format)))
+        return false;
+    if (has_config && json_is_object(json_object_get(config.object, "task_budget")))
+        return plumb__field_fault(&config, "task_budget", "'task_budget' is not supported");
+    if (!has_format && !plumb__fields_of(fields, "output_format", &format, &has_format)) return false;
+    return !has_format || read_format(&format, messages, g);
 }
 
 bool plumb__anthropic_prompt(const plumb_api_context *context, const plumb_fields *fields, int64_t most_tokens,
@@ -124,6 +133,7 @@ bool plumb__anthropic_prompt(const plumb_api_context *context, const plumb_field
               plumb__openai_list_tools(fields, add_tool, &tools) &&
               read_choice(context, fields, tools, g, &manner->parallel) &&
               plumb__conversation_ask(fields, "messages", conversation.messages, &continues) &&
+              plumb__anthropic_context(fields, conversation.messages, g) &&
               (!tools || plumb__openai_system_member(fields, conversation.messages, "tools", tools)) &&
               read_output_config(fields, conversation.messages, g);
     if (ok && continues && enabled)

@@ -68,10 +68,12 @@ bool plumb__openai_json_object(const plumb_fields *fields, json_t *messages, plu
 
 /* ---- Sampling (openai_sampling.c) ---- */
 
-/* temperature, top_p, min_p, top_k, seed, logit_bias, n and the penalties, on the server's defaults. */
+/* temperature, top_p, min_p, top_k, seed, logit_bias and n, on the server's defaults. */
 bool plumb__openai_sampling(const plumb_api_context *context, const plumb_fields *fields,
                             plumb_generation *generation);
 bool plumb__openai_add_bias(const plumb_fields *fields, int32_t token, float bias, plumb_generation *generation);
+/* Members that would change the answer and are not served, unless they are switched off (openai_unsupported.c). */
+bool plumb__openai_refuse_unsupported(const plumb_fields *fields);
 /* stream, stream_options.include_usage */
 bool plumb__openai_streaming(const plumb_fields *fields, bool *stream, bool *include_usage);
 

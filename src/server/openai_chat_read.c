@@ -40,9 +40,14 @@ static bool read_prompt(const plumb_api_context *context, const plumb_fields *fi
     return ok;
 }
 
+/* -1 is what other local servers take for "as many as there is room for". */
+static bool read_length(const plumb_fields *fields, const char *key, plumb_generation *g) {
+    if (!plumb__field_int(fields, key, -1, INT32_MAX, &g->most_tokens)) return false;
+    return g->most_tokens != 0 || plumb__field_fault(fields, key, "'%s' is 0, which leaves no room for an answer", key);
+}
+
 static bool read_lengths(const plumb_fields *fields, plumb_generation *g) {
-    return plumb__field_int(fields, "max_tokens", 1, INT32_MAX, &g->most_tokens) &&
-           plumb__field_int(fields, "max_completion_tokens", 1, INT32_MAX, &g->most_tokens) &&
+    return read_length(fields, "max_tokens", g) && read_length(fields, "max_completion_tokens", g) &&
            plumb__field_stops(fields, "stop", MOST_STOPS, g);
 }
 
@@ -85,7 +90,8 @@ static bool read_fields(const plumb_api_context *context, const plumb_fields *fi
               read_prompt(context, fields, messages, g, &r->one_call) &&
               plumb__openai_sampling(context, fields, g) && read_lengths(fields, g) && read_logprobs(fields, g) &&
               plumb__openai_streaming(fields, &r->answer.stream, &r->answer.include_usage) &&
-              plumb__field_string(fields, "model", &model) && refuse_functions(fields);
+              plumb__field_string(fields, "model", &model) && refuse_functions(fields) &&
+              plumb__openai_refuse_unsupported(fields);
     /* What has begun to answer has done with reasoning. */
     if (continues) g->thinking = false;
     g->streamed = r->answer.stream;

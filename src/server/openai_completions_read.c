@@ -54,7 +54,7 @@ static bool read_own(const plumb_fields *fields, plumb_generation *g) {
     const char *suffix = NULL;
     g->most_tokens = DEFAULT_TOKENS;
     if (!plumb__field_bool(fields, "echo", &g->echo) ||
-        !plumb__field_int(fields, "max_tokens", 0, INT32_MAX, &g->most_tokens) ||
+        !plumb__field_int(fields, "max_tokens", -1, INT32_MAX, &g->most_tokens) ||
         !plumb__field_int(fields, "logprobs", 0, MOST_LOGPROBS, &logprobs) ||
         !plumb__field_int(fields, "best_of", 1, INT32_MAX, &best_of) ||
         !plumb__field_string(fields, "suffix", &suffix) || !plumb__field_stops(fields, "stop", MOST_STOPS, g))
@@ -86,7 +86,7 @@ static bool read_fields(const plumb_api_context *context, const plumb_fields *fi
     const char *model;
     if (!read_prompt(context, fields, g) || !plumb__openai_sampling(context, fields, g) || !read_own(fields, g) ||
         !plumb__openai_streaming(fields, &r->answer.stream, &r->answer.include_usage) ||
-        !plumb__field_string(fields, "model", &model))
+        !plumb__field_string(fields, "model", &model) || !plumb__openai_refuse_unsupported(fields))
         return false;
     g->streamed = r->answer.stream;
     return begin(context, fields, g, r);

@@ -110,6 +110,18 @@ static bool set(const plumb_fields *fields, json_t *message, const char *key, js
     return json_object_set(message, key, value) == 0 || plumb__field_no_memory(fields);
 }
 
+/* What an answer may have had elsewhere, and what is lost if nobody says so. */
+static bool refuse_lost(const plumb_fields *fields) {
+    static const char *const members[] = {"function_call", "audio"};
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        const json_t *value = json_object_get(fields->object, members[i]);
+        if (value && !json_is_null(value))
+            return plumb__field_fault(fields, members[i], "'%s' is not supported%s", members[i],
+                                      i == 0 ? ", use 'tool_calls'" : "");
+    }
+    return true;
+}
+
 /* Some clients send reasoning back as "reasoning"; most leave it out. */
 static bool add_reasoning(const plumb_fields *fields, json_t *message) {
     json_t *text;
@@ -128,7 +140,8 @@ static bool fill_message(const plumb_fields *fields, int role, json_t *message) 
     if (!plumb__openai_content(fields, "content", &content)) return false;
     if (!content && role != ASSISTANT) return plumb__field_fault(fields, "content", "'content' is missing");
     if (content && json_object_set_new(message, "content", content) != 0) return plumb__field_no_memory(fields);
-    if (role == ASSISTANT) return add_reasoning(fields, message) && add_calls(fields, message);
+    if (role == ASSISTANT)
+        return refuse_lost(fields) && add_reasoning(fields, message) && add_calls(fields, message);
     if (role != TOOL) return true;
     if (!text_member(fields, "tool_call_id", &id)) return false;
     if (!id) return plumb__field_fault(fields, "tool_call_id", "'tool_call_id' is missing");

@@ -93,6 +93,7 @@ bool plumb__openai_sampling(const plumb_api_context *context, const plumb_fields
         !plumb__field_int(fields, "seed", INT64_MIN, INT64_MAX, &seed) ||
         !plumb__field_int(fields, "n", 1, context->most_runs, &runs) || !read_penalties(fields) ||
         !refuse_unsupported(fields) || !read_bias(context, fields, g))
+        !plumb__field_int(fields, "n", 1, context->most_runs, &runs) || !read_bias(context, fields, g))
         return false;
     g->sampling.top_k = top_k < 0 ? 0 : (int32_t)top_k;
     g->seed_given = given_seed && !json_is_null(given_seed);

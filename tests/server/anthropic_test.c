@@ -58,6 +58,21 @@ static recorder answer(const char *members, const char *script) {
 #define READ(members, messages) "{\"call_prefix\":\"toolu_\",\"most_tokens\":9" members ",\"messages\":[" messages "]}"
 #define THINKING(members, messages) READ(",\"thinking\":1" members, messages)
 
+#define CLEAR(type, more) ",\"context_management\":{\"edits\":[{\"type\":\"" type "\"" more "}]}"
+#define CLEAR_THINKING(more) CLEAR("clear_thinking_20251015", more)
+#define THOUGHT(text) ",\"reasoning_content\":\"" text "\""
+/* Two turns that thought, the second of which has a call in its middle. */
+#define TURNS(more) "{\"max_tokens\":9" more ",\"messages\":[" USER("Q") ",{\"role\":\"assistant\",\"content\":[" \
+    "{\"type\":\"thinking\",\"thinking\":\"1\",\"signature\":\"s\"},{\"type\":\"text\",\"text\":\"A\"}]}," USER("R") "," \
+    "{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"2\",\"signature\":\"s\"}," \
+    "{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"look\",\"input\":{}}]},{\"role\":\"user\",\"content\":[" \
+    "{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":\"r\"}]},{\"role\":\"assistant\",\"content\":[" \
+    "{\"type\":\"thinking\",\"thinking\":\"3\",\"signature\":\"s\"},{\"type\":\"text\",\"text\":\"B\"}]}," USER("S") "]}"
+#define TURNS_WITH(first, second, third) USER("Q") ",{\"role\":\"assistant\",\"content\":\"A\"" first "}," USER("R") "," \
+    "{\"role\":\"assistant\",\"content\":\"\"" second ",\"tool_calls\":[{\"id\":\"t\",\"type\":\"function\",\"function\":{" \
+    "\"name\":\"look\",\"arguments\":{}}}]},{\"role\":\"tool\",\"tool_call_id\":\"t\",\"content\":\"r\"}," \
+    "{\"role\":\"assistant\",\"content\":\"B\"" third "}," USER("S")
+
 static const struct {
     const char *body, *generation;
 } taken[] = {
@@ -125,6 +140,19 @@ static const struct {
     {ASK(",\"tool_choice\":{\"type\":\"none\"}"), THINKING("", USER("Q"))},
     {ASK(",\"output_config\":{\"format\":{\"type\":\"json_schema\",\"schema\":{\"type\":\"string\"}}}"),
      THINKING(",\"grammar\":1", "{\"role\":\"system\",\"content\":\"\",\"response_format\":{\"type\":\"string\"}}," USER("Q"))},
+    {ASK(",\"output_format\":{\"type\":\"json_schema\",\"schema\":{\"type\":\"string\"}}"),
+     THINKING(",\"grammar\":1", "{\"role\":\"system\",\"content\":\"\",\"response_format\":{\"type\":\"string\"}}," USER("Q"))},
+    /* What is to be left out of the prompt. */
+    {ASK(",\"context_management\":{\"edits\":[]},\"mcp_servers\":[]"), THINKING("", USER("Q"))},
+    {TURNS(CLEAR_THINKING(",\"keep\":\"all\"")),
+     THINKING(",\"keep_reasoning\":1", TURNS_WITH(THOUGHT("1"), THOUGHT("2"), THOUGHT("3")))},
+    {TURNS(CLEAR_THINKING(",\"keep\":{\"type\":\"all\"}")),
+     THINKING(",\"keep_reasoning\":1", TURNS_WITH(THOUGHT("1"), THOUGHT("2"), THOUGHT("3")))},
+    {TURNS(CLEAR_THINKING(",\"keep\":{\"type\":\"thinking_turns\",\"value\":2}")),
+     THINKING(",\"keep_reasoning\":1", TURNS_WITH(THOUGHT("1"), THOUGHT("2"), THOUGHT("3")))},
+    {TURNS(CLEAR_THINKING(",\"keep\":{\"type\":\"thinking_turns\",\"value\":1}")),
+     THINKING(",\"keep_reasoning\":1", TURNS_WITH("", THOUGHT("2"), THOUGHT("3")))},
+    {TURNS(CLEAR_THINKING("")), THINKING(",\"keep_reasoning\":1", TURNS_WITH("", THOUGHT("2"), THOUGHT("3")))},
 };
 
 static void reading(void) {
@@ -191,7 +219,19 @@ static const struct {
     {ASK(",\"metadata\":7"), "metadata", "expected an object"},
     {ASK(",\"service_tier\":\"gold\""), "service_tier", "expected one of"},
     {ASK(",\"container\":\"c\""), "container", "not supported"},
-    {ASK(",\"mcp_servers\":[]"), "mcp_servers", "not supported"},
+    {ASK(",\"mcp_servers\":[{}]"), "mcp_servers", "not supported"},
+    {ASK(",\"compaction\":{}"), "compaction", "not supported"},
+    {ASK(",\"thread\":{\"id\":\"x\"}"), "thread", "not supported"},
+    {ASK(CLEAR("clear_tool_uses_20250919", "")), "context_management.edits[0].type", "only clear_thinking_20251015"},
+    {ASK(",\"context_management\":{\"edits\":[{}]}"), "context_management.edits[0].type", "not supported"},
+    {ASK(",\"context_management\":{\"edits\":[7]}"), "context_management.edits[0]", "expected an object"},
+    {ASK(",\"context_management\":[]"), "context_management", "expected an object"},
+    {ASK(CLEAR_THINKING(",\"keep\":\"some\"")), "context_management.edits[0].keep", "expected one of"},
+    {ASK(CLEAR_THINKING(",\"keep\":{}")), "context_management.edits[0].keep.type", "missing"},
+    {ASK(CLEAR_THINKING(",\"keep\":{\"type\":\"thinking_turns\",\"value\":0}")),
+     "context_management.edits[0].keep.value", "expected 1 to"},
+    {ASK(",\"output_config\":{\"task_budget\":{\"type\":\"tokens\",\"total\":9}}"), "output_config.task_budget", "not supported"},
+    {ASK(",\"output_format\":{\"type\":\"json_schema\"}"), "output_format.schema", "missing"},
     {ASK(",\"thinking\":{}"), "thinking.type", "missing"},
     {ASK(",\"thinking\":{\"type\":\"perhaps\"}"), "thinking.type", "expected one of"},
     {ASK(",\"thinking\":{\"type\":\"enabled\"}"), "thinking.budget_tokens", "missing"},
@@ -403,7 +443,7 @@ static void counting(void) {
         char wanted[60];
         recorder r = RECORDER;
         if (!server_read(&s, &plumb__anthropic_messages, taken[i].body, &request, &g, &error)) continue;
-        plumb_chat_options options = {.thinking = g->thinking, .effort = g->effort};
+        plumb_chat_options options = {.thinking = g->thinking, .effort = g->effort, .keep_reasoning = g->keep_reasoning};
         T_CHECK(plumb_chat_encode(s.text, g->messages, &options, &tokens, NULL) == PLUMB_OK && tokens.count > 0, "encoder");
         bool ok = server_read(&s, &plumb__anthropic_count_tokens, taken[i].body, &counted, &none, &error);
         T_CHECK(ok && !none, "%s: %s", taken[i].body, error.message);

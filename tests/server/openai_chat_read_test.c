@@ -111,6 +111,20 @@ static const struct {
     {"{'stop':'a'," HI "}", "{" HI ",'thinking':1,'stop':['a']}"},
     {"{'stop':['a','\\n\\n']," HI "}", "{" HI ",'thinking':1,'stop':['a','\\n\\n']}"},
     {"{'max_tokens':5," HI "}", "{" HI ",'thinking':1,'most_tokens':5}"},
+    {"{'max_tokens':-1,'max_completion_tokens':null," HI "}", "{" HI ",'thinking':1}"},
+    /* What tools send switched off, and what changes nothing. */
+    {"{'repetition_penalty':1,'repeat_penalty':1.0,'typical_p':1,'tfs':1,'top_a':0,'mirostat_mode':0,'dry_multiplier':0,"
+     "'xtc_probability':0,'guidance_scale':1,'min_tokens':0,'ignore_eos':false,'ban_eos_token':false,'grammar':'',"
+     "'stop_token_ids':[],'json_schema':{},'audio':null,'modalities':['text'],'functions':[]," HI "}",
+     "{" HI ",'thinking':1}"},
+    {"{'user':'u','store':true,'metadata':{'a':'b'},'service_tier':'auto','prompt_cache_key':'k','safety_identifier':'s',"
+     "'prediction':{'type':'content','content':'x'},'verbosity':'low','stream_options':null,'logit_bias':{},'n':1,"
+     "'seed':null,'tool_choice':null," HI "}", "{" HI ",'thinking':1}"},
+    {"{" MESSAGES("{'role':'developer','name':'d','content':[{'type':'text','text':'s','cache_control':{'type':'ephemeral'}}]},"
+                  USER("q") ",{'role':'assistant','content':'a','function_call':null,'audio':null,'refusal':null,"
+                  "'annotations':[],'tool_calls':null}," USER("r")) "}",
+     "{" MESSAGES("{'role':'system','content':[{'type':'text','text':'s'}]}," USER("q")
+                  ",{'role':'assistant','content':'a'}," USER("r")) ",'thinking':1}"},
     {"{'max_completion_tokens':6,'max_tokens':5," HI "}", "{" HI ",'thinking':1,'most_tokens':6}"},
     {"{'logprobs':true," HI "}", "{" HI ",'thinking':1,'logprobs':1}"},
     {"{'logprobs':true,'top_logprobs':20," HI "}", "{" HI ",'thinking':1,'logprobs':1,'top_logprobs':20}"},
@@ -213,6 +227,17 @@ static const struct {
     {"{'audio':{}," HI "}", "audio", "not supported"},
     {"{'web_search_options':{}," HI "}", "web_search_options", "not supported"},
     {"{'guided_json':{}," HI "}", "guided_json", "not supported"},
+    {"{'frequency_penalty':-3," HI "}", "frequency_penalty", "not supported, except 0"},
+    {"{'repetition_penalty':1.1," HI "}", "repetition_penalty", "not supported, except 1"},
+    {"{'mirostat':2," HI "}", "mirostat", "not supported, except 0"},
+    {"{'typical_p':'1'," HI "}", "typical_p", "is a string, expected a number"},
+    {"{'grammar':'root ::= x'," HI "}", "grammar", "not supported"},
+    {"{'guided_json':{'type':'object'}," HI "}", "guided_json", "not supported"},
+    {"{'stop_token_ids':[1]," HI "}", "stop_token_ids", "not supported"},
+    {"{'ignore_eos':true," HI "}", "ignore_eos", "not supported"},
+    {"{'web_search_options':{'search_context_size':'low'}," HI "}", "web_search_options", "not supported"},
+    {"{'modalities':['text','audio']," HI "}", "modalities", "other than 'text'"},
+    {"{'modalities':'text'," HI "}", "modalities", "expected an array"},
     {"{'logit_bias':[]," HI "}", "logit_bias", "expected an object"},
     {"{'logit_bias':{'4096':1}," HI "}", "logit_bias", "not a token id below 4096"},
     {"{'logit_bias':{'-1':1}," HI "}", "logit_bias", "not a token id"},
@@ -224,8 +249,15 @@ static const struct {
     {"{'stop':['1','2','3','4','5','6','7','8','9','10','11','12','13','14','15','16','17']," HI "}", "stop",
      "at most 16"},
     {"{'stop':''," HI "}", "stop", "empty string"},
-    {"{'max_tokens':0," HI "}", "max_tokens", "expected 1 to"},
-    {"{'max_completion_tokens':-1," HI "}", "max_completion_tokens", "expected 1 to"},
+    {"{'max_tokens':0," HI "}", "max_tokens", "leaves no room"},
+    {"{'max_completion_tokens':0," HI "}", "max_completion_tokens", "leaves no room"},
+    {"{'max_tokens':-2," HI "}", "max_tokens", "expected -1 to"},
+    {"{" MESSAGES(USER("q") ",{'role':'assistant','content':null,'function_call':{'name':'f','arguments':'{}'}},"
+                  USER("r")) "}", "messages[1].function_call", "use 'tool_calls'"},
+    {"{" MESSAGES(USER("q") ",{'role':'assistant','audio':{'id':'a'}}," USER("r")) "}", "messages[1].audio",
+     "not supported"},
+    {"{" MESSAGES(USER("q") ",{'role':'function','name':'f','content':'1'}") "}", "messages[1].role", "expected one of"},
+    {"{'max_completion_tokens':-2," HI "}", "max_completion_tokens", "expected -1 to"},
     {"{'logprobs':1," HI "}", "logprobs", "expected a boolean"},
     {"{'logprobs':true,'top_logprobs':21," HI "}", "top_logprobs", "expected 0 to 20"},
     {"{'top_logprobs':1," HI "}", "top_logprobs", "needs 'logprobs'"},
