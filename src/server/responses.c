@@ -20,7 +20,7 @@ static void destroy(plumb_api_request *r) {
     plumb__turn_release(r->memory, r->before);
     plumb__conversation_free(&r->turn);
     json_decref(r->response);
-    json_decref(r->item.name);
+    json_decref(r->item.called);
     plumb__text_free(&r->item.text);
     free(r);
 }
@@ -195,7 +195,7 @@ static bool read_prompt(const plumb_api_context *context, const plumb_fields *fi
     json_t *tools = NULL, *messages = NULL;
     bool continues = false;
     bool ok = plumb__field_string(fields, "instructions", &instructions) && continue_response(fields, r) &&
-              plumb__responses_input(fields, &r->turn) &&
+              plumb__responses_input(fields, r->memory, &r->turn) &&
               (plumb__conversation_end(&r->turn) || plumb__field_no_memory(fields)) && check_continuation(fields, r) &&
               plumb__responses_tools(context, fields, r->parallel, &tools, g) &&
               (messages = all_messages(fields, r, instructions)) != NULL &&
@@ -244,7 +244,8 @@ static json_t *make_response(const plumb_fields *fields, const plumb_api_request
         given_or(fields, "previous_response_id", json_null()), "reasoning", effort_object(fields, g), "temperature",
         given_or(fields, "temperature", plumb__json_float(g->sampling.temperature)), "text",
         given_or(fields, "text", json_pack("{s:{s:s}}", "format", "type", "text")), "tool_choice",
-        given_or(fields, "tool_choice", json_string("auto")), "tools", given_or(fields, "tools", json_array()), "top_p",
+        given_or(fields, "tool_choice", json_string("auto")), "tools",
+        plumb__responses_offered(json_object_get(fields->object, "tools")), "top_p",
         given_or(fields, "top_p", plumb__json_float(g->sampling.top_p)), "user", given_or(fields, "user", NULL));
     bool whole = json_object_update(response, echo) == 0;
     json_decref(echo);

@@ -58,12 +58,17 @@ static bool read_reasoning(const plumb_fields *item, plumb_conversation *turn) {
 }
 
 static bool read_call(const plumb_fields *item, plumb_conversation *turn) {
-    const char *call_id = NULL, *name = NULL;
+    const char *call_id = NULL, *name = NULL, *name_space = NULL;
     json_t *arguments = json_object_get(item->object, "arguments");
-    if (!required(item, "call_id", &call_id) || !required(item, "name", &name)) return false;
+    if (!required(item, "call_id", &call_id) || !required(item, "name", &name) ||
+        !plumb__field_string(item, "namespace", &name_space))
+        return false;
     if (!json_is_string(arguments))
         return plumb__field_fault(item, "arguments", "'arguments' is missing or no string");
-    plumb__conversation_call(turn, call_id, name, json_incref(arguments));
+    json_t *full = plumb__responses_full_name(name_space, name);
+    if (!full) return plumb__field_no_memory(item);
+    plumb__conversation_call(turn, call_id, json_string_value(full), json_incref(arguments));
+    json_decref(full);
     return true;
 }
 
@@ -76,7 +81,7 @@ static bool read_result(const plumb_fields *item, plumb_conversation *turn) {
     return true;
 }
 
-static bool read_item(const plumb_fields *item, plumb_conversation *turn) {
+static bool read_known_item(const plumb_fields *item, plumb_conversation *turn) {
     static const struct {
         const char *type;
         bool (*read)(const plumb_fields *item, plumb_conversation *turn);
@@ -90,10 +95,40 @@ static bool read_item(const plumb_fields *item, plumb_conversation *turn) {
         if (strcmp(kinds[i].type, type) == 0) return kinds[i].read(item, turn);
     return plumb__field_fault(item, "type",
                               "items of type '%.40s' are not supported: expected message, reasoning, "
-                              "function_call or function_call_output", type);
+                              "function_call, function_call_output or item_reference", type);
 }
 
-bool plumb__responses_input(const plumb_fields *fields, plumb_conversation *turn) {
+/* A reference may leave out its type, as a message may; it has nothing but an id. */
+static bool is_reference(const plumb_fields *item) {
+    const json_t *type = json_object_get(item->object, "type");
+    if (json_is_string(type)) return strcmp(json_string_value(type), "item_reference") == 0;
+    return json_object_get(item->object, "id") && !json_object_get(item->object, "role");
+}
+
+/* An item of an answer of this server, which its client does not tell again. */
+static bool read_reference(const plumb_fields *reference, plumb_responses_memory *memory, plumb_conversation *turn) {
+    const char *id = NULL;
+    bool made;
+    if (!required(reference, "id", &id)) return false;
+    json_t *found = plumb__responses_memory_find_item(memory, id, &made);
+    if (!found) {
+        plumb__field_fault(reference, "id", "the item '%.63s' is not held%s", id,
+                           made ? ": its response had store false, did not finish, or has given way to others" : "");
+        reference->error->refusal = made ? PLUMB_REFUSAL_CONFLICT : PLUMB_REFUSAL_NOT_FOUND;
+        return false;
+    }
+    plumb_fields item = *reference;
+    item.object = found;
+    bool ok = read_known_item(&item, turn);
+    json_decref(found);
+    return ok;
+}
+
+static bool read_item(const plumb_fields *item, plumb_responses_memory *memory, plumb_conversation *turn) {
+    return is_reference(item) ? read_reference(item, memory, turn) : read_known_item(item, turn);
+}
+
+bool plumb__responses_input(const plumb_fields *fields, plumb_responses_memory *memory, plumb_conversation *turn) {
     json_t *input = json_object_get(fields->object, "input");
     if (json_is_string(input)) {
         plumb__conversation_say(turn, "user", json_incref(input));
@@ -106,7 +141,7 @@ bool plumb__responses_input(const plumb_fields *fields, plumb_conversation *turn
                                                                 : "neither");
     for (size_t i = 0; i < json_array_size(input); i++) {
         plumb_fields item;
-        if (!plumb__fields_at(fields, "input", input, i, &item) || !read_item(&item, turn)) return false;
+        if (!plumb__fields_at(fields, "input", input, i, &item) || !read_item(&item, memory, turn)) return false;
     }
     return true;
 }

@@ -15,7 +15,7 @@ struct plumb_turn {
     char id[PLUMB_RESPONSE_ID_SIZE];
     plumb_turn *before;        /* retained */
     int references;            /* 1 of them the memory's while it is in the list */
-    char *messages;            /* JSON array: as text it takes the least room, and its size is known */
+    char *messages, *output;   /* JSON arrays: as text they take the least room, and their size is known */
     int64_t bytes;
     plumb_turn *newer, *older; /* by last use */
 };
@@ -87,6 +87,7 @@ void plumb__turn_release(plumb_responses_memory *m, plumb_turn *turn) {
         plumb_turn *before = turn->before;
         m->bytes -= turn->bytes;
         free(turn->messages);
+        free(turn->output);
         free(turn);
         turn = before;
     }
@@ -103,23 +104,30 @@ void plumb__responses_memory_destroy(plumb_responses_memory *m) {
     free(m);
 }
 
-plumb_turn *plumb__responses_memory_find(plumb_responses_memory *m, const char *id) {
+/* NULL, or the turn of this id, as the one used last. */
+static plumb_turn *use(plumb_responses_memory *m, const char *id) {
     for (plumb_turn *turn = m->newest; turn; turn = turn->older) {
         if (strcmp(turn->id, id) != 0) continue;
         unlink_turn(m, turn);
         link_newest(m, turn);
-        turn->references++;
         return turn;
     }
     return NULL;
 }
 
+plumb_turn *plumb__responses_memory_find(plumb_responses_memory *m, const char *id) {
+    plumb_turn *turn = use(m, id);
+    if (turn) turn->references++;
+    return turn;
+}
+
 bool plumb__responses_memory_keep(plumb_responses_memory *m, const char *id, plumb_turn *before,
-                                  const json_t *messages) {
-    char *text = json_dumps(messages, JSON_COMPACT);
-    plumb_turn *turn = text ? calloc(1, sizeof *turn) : NULL;
+                                  const json_t *messages, const json_t *output) {
+    char *text = json_dumps(messages, JSON_COMPACT), *items = json_dumps(output, JSON_COMPACT);
+    plumb_turn *turn = text && items ? calloc(1, sizeof *turn) : NULL;
     if (!turn) {
         free(text);
+        free(items);
         return false;
     }
     snprintf(turn->id, sizeof turn->id, "%s", id);
@@ -127,7 +135,8 @@ bool plumb__responses_memory_keep(plumb_responses_memory *m, const char *id, plu
     if (before) before->references++;
     turn->references = 2; /* the list's, and one while room is made */
     turn->messages = text;
-    turn->bytes = (int64_t)(sizeof *turn + strlen(text));
+    turn->output = items;
+    turn->bytes = (int64_t)(sizeof *turn + strlen(text) + strlen(items));
     m->bytes += turn->bytes;
     link_newest(m, turn);
     /* The new turn goes last, if it and what it continues are too much by themselves. */
@@ -155,6 +164,29 @@ json_t *plumb__turn_messages(const plumb_turn *turn) {
     for (int64_t i = count; messages && i > 0; i--) messages = parse_and_append(turns[i - 1], messages);
     free(turns);
     return messages;
+}
+
+/* ---- Items ---- */
+
+void plumb__responses_memory_item_id(const char *response, const char *prefix, size_t place,
+                                     char id[PLUMB_RESPONSE_ID_SIZE]) {
+    snprintf(id, PLUMB_RESPONSE_ID_SIZE, "%s%s_%zu", prefix, response + strlen(PREFIX), place);
+}
+
+json_t *plumb__responses_memory_find_item(plumb_responses_memory *m, const char *id, bool *made) {
+    char response[PLUMB_RESPONSE_ID_SIZE] = PREFIX;
+    const char *name = strchr(id, '_'), *place = strrchr(id, '_');
+    size_t size = name && place > name ? (size_t)(place - name - 1) : 0, i;
+    *made = false;
+    if (size == 0 || strlen(PREFIX) + size >= sizeof response) return NULL;
+    memcpy(response + strlen(PREFIX), name + 1, size);
+    *made = plumb__responses_memory_made(m, response);
+    const plumb_turn *turn = *made ? use(m, response) : NULL;
+    json_t *output = turn ? json_loads(turn->output, JSON_ALLOW_NUL, NULL) : NULL, *item, *found = NULL;
+    json_array_foreach(output, i, item)
+        if (strcmp(json_string_value(json_object_get(item, "id")), id) == 0) found = json_incref(item);
+    json_decref(output);
+    return found;
 }
 
 int64_t plumb__responses_memory_turns(const plumb_responses_memory *m) { return m->turns; }

@@ -33,10 +33,17 @@ bool plumb__responses_memory_made(const plumb_responses_memory *memory, const ch
 
 /* The turn of this id, retained, which counts as its use; NULL: it is not (or no longer) here. */
 plumb_turn *plumb__responses_memory_find(plumb_responses_memory *memory, const char *id);
-/* Keeps `messages`, an array of message objects, as what follows `before` (NULL: nothing).  False: it is too
- * large, or there is no memory. */
+/* Keeps `messages`, an array of message objects, as what follows `before` (NULL: nothing), and the items of the
+ * response, `output`.  False: it is too large, or there is no memory. */
 bool plumb__responses_memory_keep(plumb_responses_memory *memory, const char *id, plumb_turn *before,
-                                  const json_t *messages);
+                                  const json_t *messages, const json_t *output);
+
+/* Items are named after their response, "msg_..._2" being its third: nothing else is kept to find them by. */
+void plumb__responses_memory_item_id(const char *response, const char *prefix, size_t place,
+                                     char id[PLUMB_RESPONSE_ID_SIZE]);
+/* The item of this id, which counts as a use of its response; the caller's.  NULL: it is not (or no longer) here;
+ * *made: its response was made here. */
+json_t *plumb__responses_memory_find_item(plumb_responses_memory *memory, const char *id, bool *made);
 /* Messages of the conversation up to and with this turn; NULL: no memory. */
 json_t *plumb__turn_messages(const plumb_turn *turn);
 void plumb__turn_release(plumb_responses_memory *memory, plumb_turn *turn); /* NULL is fine */

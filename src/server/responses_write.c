@@ -88,8 +88,9 @@ static json_t *part(const plumb_output_item *item, json_t *text) {
 /* The item as an object, its text or arguments (taken over) included unless it has just begun. */
 static json_t *item_object(const plumb_output_item *item, const char *status, json_t *text, bool begun) {
     if (item->kind == PLUMB_ITEM_CALL)
-        return json_pack("{s:s,s:s,s:s,s:s,s:O,s:o}", "id", item->id, "type", "function_call", "status", status,
-                         "call_id", item->call_id, "name", item->name, "arguments", text);
+        return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s*,s:o}", "id", item->id, "type", "function_call", "status", status,
+                         "call_id", item->call_id, "name", item->name, "namespace", item->name_space, "arguments",
+                         text);
     json_t *content = json_array();
     if (begun) json_decref(text);
     else if (json_array_append_new(content, part(item, text)) != 0) {
@@ -107,7 +108,7 @@ static void open_item(plumb_api_request *r, plumb_item_kind kind, plumb_response
     plumb_output_item *item = &r->item;
     item->kind = kind;
     plumb__text_clear(&item->text);
-    r->context->new_id(r->context->user, kinds[kind].id_prefix, item->id);
+    plumb__responses_memory_item_id(r->id, kinds[kind].id_prefix, (size_t)place(r), item->id);
     tell(r, response, "response.output_item.added",
          json_pack("{s:I,s:o}", "output_index", place(r), "item",
                    item_object(item, "in_progress", json_string(""), true)));
@@ -119,7 +120,7 @@ static void tell_done(plumb_api_request *r, plumb_response *response) {
     const plumb_output_item *item = &r->item;
     if (item->kind == PLUMB_ITEM_CALL) {
         json_t *members = of_item(r, "arguments", plumb__text_json(&item->text));
-        if (json_object_set(members, "name", item->name) == 0) {
+        if (json_object_set_new(members, "name", json_string(item->name)) == 0) {
             tell(r, response, kinds[item->kind].done, members);
         } else {
             json_decref(members);
@@ -166,15 +167,20 @@ static void tell_text(plumb_api_request *r, plumb_item_kind kind, const plumb_ge
 
 static void begin_call(plumb_api_request *r, const plumb_generation_event *event, plumb_response *response) {
     close_item(r, "completed", response);
-    json_decref(r->item.name);
-    r->item.name = plumb__text_json_bytes(event->bytes, event->size);
-    r->item.call = event->call;
-    snprintf(r->item.call_id, sizeof r->item.call_id, "%s", event->id);
+    plumb_output_item *item = &r->item;
+    json_decref(item->called);
+    item->called = plumb__text_json_bytes(event->bytes, event->size);
+    item->name = json_string_value(item->called);
+    const json_t *tools = json_object_get(r->response, "tools");
+    item->name_space = item->name ? plumb__responses_namespace(tools, item->name) : NULL;
+    if (item->name_space) item->name += strlen(item->name_space) + 1;
+    item->call = event->call;
+    snprintf(item->call_id, sizeof item->call_id, "%s", event->id);
     open_item(r, PLUMB_ITEM_CALL, response);
 }
 
 static void end_call(plumb_api_request *r, plumb_response *response) {
-    const char *name = json_string_value(r->item.name);
+    const char *name = json_string_value(r->item.called);
     plumb__conversation_call(&r->turn, r->item.call_id, name ? name : "", plumb__text_json(&r->item.text));
     close_item(r, "completed", response);
 }
@@ -228,7 +234,9 @@ static json_t *usage_object(const plumb_usage *usage) {
 /* Remembers the turn; a response that cannot be remembered says so. */
 static bool keep_turn(plumb_api_request *r) {
     if (!plumb__conversation_end(&r->turn)) return false;
-    if (!r->store || plumb__responses_memory_keep(r->memory, r->id, r->before, r->turn.messages)) return true;
+    if (!r->store || plumb__responses_memory_keep(r->memory, r->id, r->before, r->turn.messages,
+                                                  json_object_get(r->response, "output")))
+        return true;
     return json_object_set_new(r->response, "store", json_false()) == 0;
 }
 

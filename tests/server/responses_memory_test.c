@@ -14,9 +14,10 @@ static plumb_responses_memory *create(int64_t most_turns, int64_t most_bytes) {
 
 /* Keeps one message with this text after `before`, which is released. */
 static bool keep(plumb_responses_memory *memory, const char *id, plumb_turn *before, const char *text) {
-    json_t *messages = json_pack("[{s:s}]", "content", text);
-    bool kept = plumb__responses_memory_keep(memory, id, before, messages);
+    json_t *messages = json_pack("[{s:s}]", "content", text), *output = json_array();
+    bool kept = plumb__responses_memory_keep(memory, id, before, messages, output);
     json_decref(messages);
+    json_decref(output);
     plumb__turn_release(memory, before);
     return kept;
 }

@@ -1,61 +1,5 @@
 /* POST /v1/responses: what is read, what is refused, and what is told. */
-#include "server/api.h"
-
-#include "t.h"
-
-#include "api_fixture.h"
-#include "generation_json.h"
-#include "recorder.h"
-#include "script.h"
-
-typedef struct server {
-    plumb_text *text;
-    plumb_sampling sampling;
-    plumb_api_context context;
-    void *state;
-    int ids;
-} server;
-
-static void numbered_id(void *user, const char *prefix, char *id) {
-    snprintf(id, 64, "%s%024d", prefix, ++((server *)user)->ids);
-}
-
-static void server_open(server *s) {
-    plumb_error err;
-    *s = (server){0};
-    s->context = fixture_context(&s->text, &s->sampling);
-    s->context.new_id = numbered_id;
-    s->context.user = s;
-    T_CHECK(plumb__openai_responses.create_state(&s->state, &err) == PLUMB_OK, "no state");
-}
-
-static void server_close(server *s) {
-    plumb__openai_responses.destroy_state(s->state);
-    plumb_text_close(s->text);
-}
-
-static bool server_read(server *s, const char *body, plumb_api_request **request, plumb_generation **g,
-                        plumb_api_error *error) {
-    plumb_status status = plumb__openai_responses.read(&s->context, s->state, body, strlen(body), request, g, error);
-    return status == PLUMB_OK;
-}
-
-/* Answers a request by a script. */
-static recorder answer(server *s, const char *body, const char *script) {
-    plumb_api_request *request = NULL;
-    plumb_generation *g = NULL;
-    plumb_api_error error;
-    recorder r = RECORDER;
-    bool taken = server_read(s, body, &request, &g, &error);
-    T_CHECK(taken, "%s: %s", body, error.message);
-    if (taken) {
-        script_play(&plumb__openai_responses, request, script, &r.response);
-        T_CHECK(r.begins == 1 && r.ends == 1, "%s: begun %d times, ended %d", script, r.begins, r.ends);
-    }
-    plumb__generation_destroy(g);
-    plumb__openai_responses.destroy(request);
-    return r;
-}
+#include "responses_scene.h"
 
 /* ---- Reading ---- */
 
@@ -188,7 +132,7 @@ static const struct {
     {ITEM("\"role\":\"user\",\"content\":[{\"type\":\"input_image\",\"image_url\":\"x\"}]"), "input[0].content[0].type",
      "not supported"},
     {ITEM("\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":7}]"), "input[0].content[0].text", "string"},
-    {ITEM("\"type\":\"item_reference\",\"id\":\"x\""), "input[0].type", "not supported"},
+    {ITEM("\"type\":\"compaction\",\"id\":\"x\""), "input[0].type", "not supported"},
     {ITEM("\"type\":7"), "input[0].type", "expected a string"},
     {ITEM("\"type\":\"function_call\",\"name\":\"n\",\"arguments\":\"{}\""), "input[0].call_id", "missing"},
     {ITEM("\"type\":\"function_call\",\"call_id\":\"c\",\"arguments\":\"{}\""), "input[0].name", "missing"},
@@ -223,7 +167,7 @@ static const struct {
      "text.format.schema", "not supported"},
     {WITH("\"text\":{\"verbosity\":\"loud\"}"), "text.verbosity", "expected one of"},
     {WITH("\"tools\":{}"), "tools", "expected an array"},
-    {WITH("\"tools\":[{\"type\":\"web_search\"}]"), "tools[0].type", "not supported"},
+    {WITH("\"tools\":[{\"type\":\"web_search\"}]"), "tools", "of type 'web_search' are not supported"},
     {WITH("\"tools\":[{\"type\":\"function\"}]"), "tools[0].name", "missing"},
     {WITH("\"tools\":[{\"type\":\"function\",\"name\":\"a b\"}]"), "tools[0].name", "expected letters"},
     {WITH("\"tools\":[{\"type\":\"function\",\"name\":\"a\",\"parameters\":7}]"), "tools[0].parameters", "expected an object"},
@@ -254,16 +198,17 @@ static void refusing(void) {
 
 #define LONG_SCRIPT "start\nprogress\nthink Let me\nthink  see.\nsay I\nsay  look.\ncall 0 look\nargs 0 {\"q\":\n" \
                     "args 0  1.10}\nend 0\ncall 1 look\nargs 1 {}\nend 1\ncalls"
-#define ID(prefix, number) prefix "_00000000000000000000000" number
+/* An item's name and place in the first response of a server; the mark is FNV-1a of the first two numbered ids. */
+#define ID(prefix, place) prefix "_000000000000000000000002b088df25_" place
 
 static const char long_output[] =
-    "[{\"id\":\"" ID("rs", "3") "\",\"type\":\"reasoning\",\"status\":\"completed\",\"summary\":[],"
+    "[{\"id\":\"" ID("rs", "0") "\",\"type\":\"reasoning\",\"status\":\"completed\",\"summary\":[],"
     "\"content\":[{\"type\":\"reasoning_text\",\"text\":\"Let me see.\"}]},"
-    "{\"id\":\"" ID("msg", "4") "\",\"type\":\"message\",\"status\":\"completed\",\"role\":\"assistant\","
+    "{\"id\":\"" ID("msg", "1") "\",\"type\":\"message\",\"status\":\"completed\",\"role\":\"assistant\","
     "\"content\":[{\"type\":\"output_text\",\"text\":\"I look.\",\"annotations\":[],\"logprobs\":[]}]},"
-    "{\"id\":\"" ID("fc", "5") "\",\"type\":\"function_call\",\"status\":\"completed\",\"call_id\":\"call_0\","
+    "{\"id\":\"" ID("fc", "2") "\",\"type\":\"function_call\",\"status\":\"completed\",\"call_id\":\"call_0\","
     "\"name\":\"look\",\"arguments\":\"{\\\"q\\\": 1.10}\"},"
-    "{\"id\":\"" ID("fc", "6") "\",\"type\":\"function_call\",\"status\":\"completed\",\"call_id\":\"call_1\","
+    "{\"id\":\"" ID("fc", "3") "\",\"type\":\"function_call\",\"status\":\"completed\",\"call_id\":\"call_1\","
     "\"name\":\"look\",\"arguments\":\"{}\"}]";
 
 static const char long_usage[] =
@@ -386,30 +331,30 @@ static const struct {
 } endings[] = {
     {"", "start\nstop", "completed", "[]", "null"},
     {"", "start\nsay Hal\nlength", "incomplete",
-     "[{\"id\":\"" ID("msg", "3") "\",\"type\":\"message\",\"status\":\"incomplete\",\"role\":\"assistant\",\"content\":"
+     "[{\"id\":\"" ID("msg", "0") "\",\"type\":\"message\",\"status\":\"incomplete\",\"role\":\"assistant\",\"content\":"
      "[{\"type\":\"output_text\",\"text\":\"Hal\",\"annotations\":[],\"logprobs\":[]}]}]",
      "{\"reason\":\"max_output_tokens\"}"},
     {"", "start\nthink Hm\nstop", "completed",
-     "[{\"id\":\"" ID("rs", "3") "\",\"type\":\"reasoning\",\"status\":\"completed\",\"summary\":[],"
+     "[{\"id\":\"" ID("rs", "0") "\",\"type\":\"reasoning\",\"status\":\"completed\",\"summary\":[],"
      "\"content\":[{\"type\":\"reasoning_text\",\"text\":\"Hm\"}]}]", "null"},
     /* A call that breaks off is not there, or told as incomplete if it was streamed. */
     {"", "start\ncall 0 look\nargs 0 {\"q\"\ndrop 0\nlength", "incomplete", "[]", "{\"reason\":\"max_output_tokens\"}"},
     {",\"stream\":true", "start\ncall 0 look\nargs 0 {\"q\"\ndrop 0\nlength", "response.incomplete",
-     "[{\"id\":\"" ID("fc", "3") "\",\"type\":\"function_call\",\"status\":\"incomplete\",\"call_id\":\"call_0\","
+     "[{\"id\":\"" ID("fc", "0") "\",\"type\":\"function_call\",\"status\":\"incomplete\",\"call_id\":\"call_0\","
      "\"name\":\"look\",\"arguments\":\"{\\\"q\\\"\"}]", "{\"reason\":\"max_output_tokens\"}"},
     {"", "start\ncall 0 look\nargs 0 {\ndrop 0\nsay Oh\nstop", "completed",
-     "[{\"id\":\"" ID("msg", "4") "\",\"type\":\"message\",\"status\":\"completed\",\"role\":\"assistant\",\"content\":"
+     "[{\"id\":\"" ID("msg", "0") "\",\"type\":\"message\",\"status\":\"completed\",\"role\":\"assistant\",\"content\":"
      "[{\"type\":\"output_text\",\"text\":\"Oh\",\"annotations\":[],\"logprobs\":[]}]}]", "null"},
     {",\"stream\":true", "start\ncall 0 look\nargs 0 {\ndrop 0\nstop", "response.failed",
-     "[{\"id\":\"" ID("fc", "3") "\",\"type\":\"function_call\",\"status\":\"incomplete\",\"call_id\":\"call_0\","
+     "[{\"id\":\"" ID("fc", "0") "\",\"type\":\"function_call\",\"status\":\"incomplete\",\"call_id\":\"call_0\","
      "\"name\":\"look\",\"arguments\":\"{\"}]", "null"},
     /* One call was asked for. */
     {",\"parallel_tool_calls\":false", "start\ncall 0 look\nargs 0 {}\nend 0\ncall 1 look\nargs 1 {}\nend 1\ncalls",
      "completed",
-     "[{\"id\":\"" ID("fc", "3") "\",\"type\":\"function_call\",\"status\":\"completed\",\"call_id\":\"call_0\","
+     "[{\"id\":\"" ID("fc", "0") "\",\"type\":\"function_call\",\"status\":\"completed\",\"call_id\":\"call_0\","
      "\"name\":\"look\",\"arguments\":\"{}\"}]", "null"},
     {",\"stream\":true", "start\nsay Hal\nfail internal", "response.failed",
-     "[{\"id\":\"" ID("msg", "3") "\",\"type\":\"message\",\"status\":\"incomplete\",\"role\":\"assistant\",\"content\":"
+     "[{\"id\":\"" ID("msg", "0") "\",\"type\":\"message\",\"status\":\"incomplete\",\"role\":\"assistant\",\"content\":"
      "[{\"type\":\"output_text\",\"text\":\"Hal\",\"annotations\":[],\"logprobs\":[]}]}]", "null"},
 };
 
