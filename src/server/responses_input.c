@@ -105,27 +105,51 @@ static bool is_reference(const plumb_fields *item) {
     return json_object_get(item->object, "id") && !json_object_get(item->object, "role");
 }
 
-/* An item of an answer of this server, which its client does not tell again. */
-static bool read_reference(const plumb_fields *reference, plumb_responses_memory *memory, plumb_conversation *turn) {
-    const char *id = NULL;
+/* Items that may be referred to, by their ids; null: it was.  Each response is looked up once, and no item stands twice
+ * in a conversation: a short request stays a short prompt, or one that was here before. */
+typedef struct references {
+    plumb_responses_memory *memory;
+    json_t *known;
+} references;
+
+static bool learn(references *r, const plumb_fields *reference, const char *id) {
     bool made;
+    json_t *items = plumb__responses_memory_find_items(r->memory, id, &made), *item;
+    size_t i;
+    bool whole = true;
+    json_array_foreach(items, i, item)
+        whole = whole && json_object_set(r->known, json_string_value(json_object_get(item, "id")), item) == 0;
+    json_decref(items);
+    if (!whole) return plumb__field_no_memory(reference);
+    if (json_object_get(r->known, id)) return true;
+    plumb__field_fault(reference, "id", "the item '%.63s' is not held%s", id,
+                       made ? ": its response had store false, did not finish, or has given way to others" : "");
+    reference->error->refusal = made ? PLUMB_REFUSAL_CONFLICT : PLUMB_REFUSAL_NOT_FOUND;
+    return false;
+}
+
+/* An item of an answer of this server, which its client does not tell again. */
+static bool read_reference(const plumb_fields *reference, references *r, plumb_conversation *turn) {
+    const char *id = NULL;
     if (!required(reference, "id", &id)) return false;
-    json_t *found = plumb__responses_memory_find_item(memory, id, &made);
-    if (!found) {
-        plumb__field_fault(reference, "id", "the item '%.63s' is not held%s", id,
-                           made ? ": its response had store false, did not finish, or has given way to others" : "");
-        reference->error->refusal = made ? PLUMB_REFUSAL_CONFLICT : PLUMB_REFUSAL_NOT_FOUND;
-        return false;
-    }
+    if (!json_object_get(r->known, id) && !learn(r, reference, id)) return false;
+    json_t *found = json_incref(json_object_get(r->known, id));
     plumb_fields item = *reference;
     item.object = found;
-    bool ok = read_known_item(&item, turn);
+    bool ok = !json_is_null(found) || plumb__field_fault(reference, "id", "the item '%.63s' is referred to twice", id);
+    ok = ok && read_known_item(&item, turn) &&
+         (json_object_set_new(r->known, id, json_null()) == 0 || plumb__field_no_memory(reference));
     json_decref(found);
     return ok;
 }
 
-static bool read_item(const plumb_fields *item, plumb_responses_memory *memory, plumb_conversation *turn) {
-    return is_reference(item) ? read_reference(item, memory, turn) : read_known_item(item, turn);
+static bool read_items(const plumb_fields *fields, const json_t *input, references *r, plumb_conversation *turn) {
+    for (size_t i = 0; i < json_array_size(input); i++) {
+        plumb_fields item;
+        if (!plumb__fields_at(fields, "input", input, i, &item)) return false;
+        if (!(is_reference(&item) ? read_reference(&item, r, turn) : read_known_item(&item, turn))) return false;
+    }
+    return true;
 }
 
 bool plumb__responses_input(const plumb_fields *fields, plumb_responses_memory *memory, plumb_conversation *turn) {
@@ -139,9 +163,8 @@ bool plumb__responses_input(const plumb_fields *fields, plumb_responses_memory *
                                   !input || json_is_null(input) ? "missing"
                                   : json_is_array(input)        ? "empty"
                                                                 : "neither");
-    for (size_t i = 0; i < json_array_size(input); i++) {
-        plumb_fields item;
-        if (!plumb__fields_at(fields, "input", input, i, &item) || !read_item(&item, memory, turn)) return false;
-    }
-    return true;
+    references r = {memory, json_object()};
+    bool ok = r.known ? read_items(fields, input, &r, turn) : plumb__field_no_memory(fields);
+    json_decref(r.known);
+    return ok;
 }

@@ -173,20 +173,16 @@ void plumb__responses_memory_item_id(const char *response, const char *prefix, s
     snprintf(id, PLUMB_RESPONSE_ID_SIZE, "%s%s_%zu", prefix, response + strlen(PREFIX), place);
 }
 
-json_t *plumb__responses_memory_find_item(plumb_responses_memory *m, const char *id, bool *made) {
+json_t *plumb__responses_memory_find_items(plumb_responses_memory *m, const char *item, bool *made) {
     char response[PLUMB_RESPONSE_ID_SIZE] = PREFIX;
-    const char *name = strchr(id, '_'), *place = strrchr(id, '_');
-    size_t size = name && place > name ? (size_t)(place - name - 1) : 0, i;
+    const char *name = strchr(item, '_'), *place = strrchr(item, '_');
+    size_t size = name && place > name ? (size_t)(place - name - 1) : 0;
     *made = false;
     if (size == 0 || strlen(PREFIX) + size >= sizeof response) return NULL;
     memcpy(response + strlen(PREFIX), name + 1, size);
     *made = plumb__responses_memory_made(m, response);
     const plumb_turn *turn = *made ? use(m, response) : NULL;
-    json_t *output = turn ? json_loads(turn->output, JSON_ALLOW_NUL, NULL) : NULL, *item, *found = NULL;
-    json_array_foreach(output, i, item)
-        if (strcmp(json_string_value(json_object_get(item, "id")), id) == 0) found = json_incref(item);
-    json_decref(output);
-    return found;
+    return turn ? json_loads(turn->output, JSON_ALLOW_NUL, NULL) : NULL;
 }
 
 int64_t plumb__responses_memory_turns(const plumb_responses_memory *m) { return m->turns; }

@@ -55,6 +55,23 @@ static void references(void) {
     server_close(&s);
 }
 
+/* Few bytes of a request must not become many of a prompt. */
+static void referred_to_twice(void) {
+    server s;
+    server_open(&s);
+    json_t *response = first_answer(&s, "");
+    char between[200], *again = quoted("{'type':'item_reference','id':'%s'},");
+    snprintf(between, sizeof between, again, id_of(response, 1));
+    plumb_api_request *request = NULL;
+    plumb_generation *g = NULL;
+    plumb_api_error error;
+    T_CHECK(!server_read(&s, refer(response, between), &request, &g, &error), "it was taken");
+    T_CHECK(strcmp(error.param, "input[3].id") == 0 && strstr(error.message, "twice"), "'%s' %s", error.param, error.message);
+    free(again);
+    json_decref(response);
+    server_close(&s);
+}
+
 static void check_lost(server *s, const char *id, plumb_refusal refusal) {
     char body[300];
     plumb_api_request *request = NULL;
@@ -210,5 +227,5 @@ static void calls_of_namespaces(void) {
     free(body);
 }
 
-T_MAIN({"references", references}, {"lost_references", lost_references}, {"tools", tools},
+T_MAIN({"references", references}, {"referred_to_twice", referred_to_twice}, {"lost_references", lost_references}, {"tools", tools},
        {"refused_tools", refused_tools}, {"calls_of_namespaces", calls_of_namespaces})
