@@ -1,4 +1,5 @@
 /* The server's life, and which function answers which path. */
+#include "server/anthropic.h"
 #include "server/server_parts.h"
 
 #include "base/clock.h"
@@ -91,6 +92,7 @@ static void refuse(plumb_served *s, const target *to, plumb_refusal refusal, con
     if (refusal == PLUMB_REFUSAL_UNAUTHORIZED) plumb__http_set_header(s->exchange, "WWW-Authenticate", "Bearer");
     snprintf(error.message, sizeof error.message, "%s", message);
     if (to->api >= 0) plumb__apis[to->api]->refuse(&error, &s->response);
+    else if (plumb__http_header(s->exchange, "anthropic-version")) plumb__anthropic_refuse(&error, &s->response);
     else plumb__openai_refuse(&error, &s->response);
     plumb__served_destroy(s);
 }

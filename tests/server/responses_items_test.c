@@ -23,7 +23,7 @@ static json_t *first_answer(server *s, const char *members) {
     return response;
 }
 
-/* What an agent sends after it made the call: all that it was told, by name. */
+/* What a client sends after it made the call: all that it was told, by name. */
 static char *refer(const json_t *response, const char *between) {
     static char body[1000];
     char *format = quoted(ASK ",{'type':'item_reference','id':'%s'},{'id':'%s'},%s{'type':'item_reference','id':'%s'},"

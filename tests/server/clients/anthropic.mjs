@@ -113,6 +113,8 @@ await run({
     const fault = await refusal(() => stranger.messages.create({ ...plain, messages: question }));
     assert.equal(fault.status, 401);
     assert.equal(fault.error.error.type, "authentication_error");
+    assert.equal((await refusal(() => stranger.models.list())).error.error.type, "authentication_error");
+    assert.equal((await refusal(() => client.get("/v1/nothing"))).error.error.type, "not_found_error");
   },
   types: recorded.check,
 });

@@ -103,6 +103,11 @@ await run({
     assert.equal(several.choices.length, 3);
     assert.deepEqual(several.choices.map((c) => c.index), [0, 1, 2]);
     assert.equal(several.choices[0].message.content, texts[0]);
+    const pieces = ["", "", ""];
+    const stream = await client.chat.completions.create({ ...asked, seed: 7, n: 3, logprobs: true, stream: true });
+    for await (const chunk of stream)
+      for (const { index, delta } of chunk.choices) pieces[index] += delta.content ?? "";
+    assert.deepEqual(pieces, several.choices.map((c) => c.message.content));
   },
   async logprobs() {
     const answer = await client.chat.completions.create({

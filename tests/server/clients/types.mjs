@@ -37,6 +37,7 @@ const promised = {
   "openai model": ["OpenAI.Model", "never", "OpenAIError"],
   "anthropic models": ["AnthropicModels", "never", "Anthropic.ErrorResponse"],
   "anthropic model": ["Anthropic.ModelInfo", "never", "Anthropic.ErrorResponse"],
+  "/v1/nothing": ["never", "never", "Anthropic.ErrorResponse"],
 };
 
 /** The key above of what a request is for. */
