@@ -23,9 +23,10 @@ static const struct {
      "{\"stream\":true,\"instructions\":\"I\",\"metadata\":{\"a\":\"b\"},\"text\":{\"format\":{\"type\":\"text\"}},"
      "\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"Q\"}]},"
      "{\"type\":\"reasoning\",\"content\":[{\"text\":\"R\"}]},{\"role\":\"assistant\",\"content\":\"A\"},"
-     "{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"look\",\"arguments\":\"{}\"},"
+     "{\"type\":\"function_call\",\"call_id\":\"c\",\"namespace\":\"n\",\"name\":\"find\",\"arguments\":\"{}\"},"
      "{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"O\"}],\"tool_choice\":\"required\","
-     "\"tools\":[{\"type\":\"function\",\"name\":\"look\",\"parameters\":{\"type\":\"object\"}}]}",
+     "\"tools\":[{\"type\":\"function\",\"name\":\"look\",\"parameters\":{\"type\":\"object\"}},{\"type\":\"web_search\"},"
+     "{\"type\":\"namespace\",\"name\":\"n\",\"tools\":[{\"type\":\"function\",\"name\":\"find\"}]}]}",
      "response.completed"},
     {&plumb__anthropic_messages,
      "{\"stream\":true,\"max_tokens\":9,\"system\":[{\"type\":\"text\",\"text\":\"S\"}],\"messages\":["
@@ -34,6 +35,7 @@ static const struct {
      "{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"look\",\"input\":{\"q\":1}}]},"
      "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"c\",\"is_error\":true,"
      "\"content\":[{\"type\":\"text\",\"text\":\"no\"}]}]}],"
+     "\"context_management\":{\"edits\":[{\"type\":\"clear_thinking_20251015\"}]},"
      "\"output_config\":{\"effort\":\"low\"},\"tools\":[{\"name\":\"look\",\"description\":\"d\",\"input_schema\":{}}]}",
      "message_stop"},
 };
