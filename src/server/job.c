@@ -130,13 +130,15 @@ static bool encode_messages(plumb_job *job, const plumb_job_encoding *encoding, 
            refuse(error, &err, "messages");
 }
 
+/* Tools know by Anthropic's words, or by OpenAI's, that they must shorten their conversation. */
 static bool fits(plumb_job *job, int64_t context, plumb_api_error *error) {
     int64_t wanted = job->generation->most_tokens, room = context - job->prompt.count;
     if (room < (wanted == 0 ? 0 : 1)) {
         *error = (plumb_api_error){.refusal = PLUMB_REFUSAL_CONTEXT};
         (void)snprintf(error->message, sizeof error->message,
-                       "the prompt has %lld tokens and leaves no room for an answer: the context holds %lld "
-                       "tokens of both", (long long)job->prompt.count, (long long)context);
+                       "prompt is too long: %lld tokens > %lld maximum; this model's maximum context length is %lld "
+                       "tokens, of prompt and answer", (long long)job->prompt.count, (long long)context - 1,
+                       (long long)context);
         return false;
     }
     job->most_tokens = wanted < 0 || wanted > room ? room : wanted;

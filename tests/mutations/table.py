@@ -2800,6 +2800,8 @@ MUTATIONS = [
         "server_talks", "localhost.evil.example may be anybody's"),
     one("beginnings_of_paths", "src/server/server.c", " && (!path[size] || (size > 1 && strcmp(path + size, \"/\") == 0));",
         ";", "server_talks", "what is not there is 404"),
+    one("too_long_in_words_of_our_own", "src/server/job.c", "prompt is too long: ", "the prompt is longer: ", "server_talks",
+        "tools shorten a conversation by these words"),
     one("items_of_others", RESPONSES + "_memory.c", "    const plumb_turn *turn = *made ? use(m, response) : NULL;\n",
         "    const plumb_turn *turn = use(m, response);\n    *made = false;\n", "responses_items_test", "what has given way is told apart"),
     one("an_item_as_often_as_one_likes", RESPONSES + "_input.c", "json_object_set_new(r->known, id, json_null()) == 0",

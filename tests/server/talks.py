@@ -97,7 +97,12 @@ def many_tool_pairs(server):
     """They are counted, and refused since they do not fit; what takes quadratic time would not come back."""
     status, _, refused = server.ask("POST", CHAT, plain(pairs(4096), tools=[WEATHER]))
     equal(status, 400, refused)
-    assert re.search(r"\d{5}", refused["error"]["message"]), refused
+    # The words by which tools know what to do.
+    words = r"prompt is too long: \d{5,} tokens > 4095 maximum; this model's maximum context length is 4096 tokens"
+    assert re.match(words, refused["error"]["message"]) and refused["error"]["code"] == "context_length_exceeded", refused
+    status, _, refused = server.ask("POST", "/v1/messages", {"max_tokens": 9, "messages": [user("word " * 5000)]})
+    equal((status, refused["error"]["type"]), (400, "invalid_request_error"))
+    assert re.match(words.replace("{5,}", "+"), refused["error"]["message"]), refused
 
 
 def call_replayed(server):
