@@ -42,42 +42,6 @@ static bool read_bias(const plumb_api_context *context, const plumb_fields *fiel
     return true;
 }
 
-/* Penalties that would change nothing are no reason to refuse a request; others are. */
-static bool read_penalties(const plumb_fields *fields) {
-    static const struct {
-        const char *key;
-        double least, most, neutral;
-    } penalties[] = {{"presence_penalty", -2, 2, 0}, {"frequency_penalty", -2, 2, 0},
-                     {"repetition_penalty", 0, 100, 1}, {"repeat_penalty", 0, 100, 1}};
-    for (size_t i = 0; i < sizeof penalties / sizeof penalties[0]; i++) {
-        const char *key = penalties[i].key;
-        double penalty = penalties[i].neutral;
-        if (!plumb__field_number(fields, key, penalties[i].least, penalties[i].most, &penalty)) return false;
-        if (penalty != penalties[i].neutral)
-            return plumb__field_fault(fields, key, "'%s' is not supported, except %g", key, penalties[i].neutral);
-    }
-    return true;
-}
-
-/* Other things that would change the answer, were they left out in silence; some are of other servers. */
-static bool refuse_unsupported(const plumb_fields *fields) {
-    static const char *const members[] = {"audio", "web_search_options", "grammar", "guided_json", "guided_regex",
-                                          "guided_choice", "guided_grammar", "structured_outputs"};
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        const json_t *value = json_object_get(fields->object, members[i]);
-        if (value && !json_is_null(value))
-            return plumb__field_fault(fields, members[i], "'%s' is not supported", members[i]);
-    }
-    json_t *modalities = NULL, *modality;
-    size_t at;
-    if (!plumb__field_array(fields, "modalities", &modalities)) return false;
-    json_array_foreach(modalities, at, modality) {
-        if (!json_is_string(modality) || strcmp(json_string_value(modality), "text") != 0)
-            return plumb__field_fault(fields, "modalities", "'modalities' has other than 'text'");
-    }
-    return true;
-}
-
 bool plumb__openai_sampling(const plumb_api_context *context, const plumb_fields *fields, plumb_generation *g) {
     int64_t top_k, seed = 0, runs = 1;
     g->sampling = *context->sampling;
@@ -91,8 +55,6 @@ bool plumb__openai_sampling(const plumb_api_context *context, const plumb_fields
         !plumb__field_float(fields, "min_p", 0, 1, &g->sampling.min_p) ||
         !plumb__field_int(fields, "top_k", -1, INT32_MAX, &top_k) || /* -1 and 0: off */
         !plumb__field_int(fields, "seed", INT64_MIN, INT64_MAX, &seed) ||
-        !plumb__field_int(fields, "n", 1, context->most_runs, &runs) || !read_penalties(fields) ||
-        !refuse_unsupported(fields) || !read_bias(context, fields, g))
         !plumb__field_int(fields, "n", 1, context->most_runs, &runs) || !read_bias(context, fields, g))
         return false;
     g->sampling.top_k = top_k < 0 ? 0 : (int32_t)top_k;

@@ -19,11 +19,13 @@ static const struct {
 
 /* Off are null, false and what is empty. */
 static const char *const others[] = {
-    "audio", "web_search_options", "moderation", "grammar", "grammar_string", "json_schema", "guided_json",
-    "guided_regex", "guided_choice", "guided_grammar", "structured_outputs", "stop_token_ids", "bad_words",
-    "banned_strings", "allowed_token_ids", "logits_processors", "negative_prompt", "ignore_eos", "use_beam_search",
-    "ban_eos_token", "prompt_logprobs",
+    "moderation", "grammar", "grammar_string", "json_schema", "guided_regex", "guided_choice", "guided_grammar",
+    "structured_outputs", "stop_token_ids", "bad_words", "banned_strings", "allowed_token_ids", "logits_processors",
+    "negative_prompt", "ignore_eos", "use_beam_search", "ban_eos_token", "prompt_logprobs",
 };
+
+/* An empty object has its defaults: off is null alone. */
+static const char *const options[] = {"audio", "web_search_options", "guided_json"};
 
 static bool is_off(const json_t *value) {
     if (json_is_string(value)) return json_string_length(value) == 0;
@@ -54,5 +56,10 @@ bool plumb__openai_refuse_unsupported(const plumb_fields *fields) {
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (!is_off(json_object_get(fields->object, others[i])))
             return plumb__field_fault(fields, others[i], "'%s' is not supported", others[i]);
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        const json_t *value = json_object_get(fields->object, options[i]);
+        if (value && !json_is_null(value))
+            return plumb__field_fault(fields, options[i], "'%s' is not supported", options[i]);
+    }
     return check_modalities(fields);
 }

@@ -103,11 +103,6 @@ static void tell_methods(plumb_http_exchange *exchange, const target *to) {
     const char *method = to->api >= 0 ? plumb__apis[to->api]->method : to->route->method;
     bool is_get = strcmp(method, "GET") == 0;
     (void)plumb__http_set_header(exchange, "Allow", is_get ? "GET, HEAD, OPTIONS" : "POST, OPTIONS");
-/* RFC 9110, 15.5.6: what a path takes is told to who asked by another method. */
-static void refuse_method(plumb_served *s, plumb_http_exchange *exchange, const target *to) {
-    const char *method = to->api >= 0 ? plumb__apis[to->api]->method : to->route->method;
-    plumb__http_set_header(exchange, "Allow", strcmp(method, "GET") == 0 ? "GET, HEAD, OPTIONS" : "POST, OPTIONS");
-    refuse(s, to, PLUMB_REFUSAL_METHOD, "this path does not take this method");
 }
 
 static void answer_preflight(plumb_served *s) {
@@ -136,7 +131,7 @@ static void on_request(void *user, plumb_http_exchange *exchange) {
     else if (!(to.route && to.route->is_open) && !plumb__access_has_key(server, exchange))
         refuse(s, &to, PLUMB_REFUSAL_UNAUTHORIZED, "no valid API key was given");
     else if (to.wrong_method)
-        refuse_method(s, exchange, &to);
+        refuse(s, &to, PLUMB_REFUSAL_METHOD, "this path does not take this method");
     else if (to.api >= 0)
         plumb__served_generate(s, to.api);
     else if (!to.route)
