@@ -38,7 +38,7 @@ static bool refuse_unsupported(const plumb_fields *fields) {
         if (value && !json_is_null(value) && !empty)
             return plumb__field_fault(fields, members[i], "'%s' is not supported", members[i]);
     }
-    return true;
+    return plumb__openai_refuse_unsupported(fields);
 }
 
 static bool read_stops(const plumb_fields *fields, plumb_generation *g) {

@@ -8,6 +8,7 @@
 
 enum { MOST_STOPS = 16, MOST_TOP_LOGPROBS = 20 };
 
+/* Other local servers have the schema beside the type, and let it stand with json_object too. */
 static bool read_format(const plumb_fields *fields, json_t *messages, plumb_generation *g) {
     enum { TEXT, OBJECT, SCHEMA };
     static const char *const types[] = {"text", "json_object", "json_schema", NULL};
@@ -18,9 +19,10 @@ static bool read_format(const plumb_fields *fields, json_t *messages, plumb_gene
     if (!present) return true;
     if (!plumb__field_choice(&format, "type", types, &type)) return false;
     if (type == TEXT || g->grammar) return true; /* forced calls leave no text to have a format */
-    if (type == OBJECT) return plumb__openai_json_object(fields, messages, g);
     if (!plumb__fields_of(&format, "json_schema", &described, &present)) return false;
-    json_t *schema = present ? json_object_get(described.object, "schema") : NULL;
+    if (!present) described = format;
+    json_t *schema = json_object_get(described.object, "schema");
+    if (type == OBJECT && (!schema || json_is_null(schema))) return plumb__openai_json_object(fields, messages, g);
     if (!json_is_object(schema))
         return plumb__field_fault(fields, "response_format", "'json_schema.schema' is not an object");
     return plumb__openai_json_schema(&described, "schema", schema, messages, g);

@@ -69,6 +69,16 @@ static bool read_own(const plumb_fields *fields, plumb_generation *g) {
     return true;
 }
 
+/* A format goes into the messages, of which there are none here. */
+static bool refuse_format(const plumb_fields *fields) {
+    static const char *const types[] = {"text", NULL};
+    plumb_fields format;
+    bool present;
+    int type;
+    return plumb__fields_of(fields, "response_format", &format, &present) &&
+           (!present || plumb__field_choice(&format, "type", types, &type));
+}
+
 static bool begin(const plumb_api_context *context, const plumb_fields *fields, const plumb_generation *g,
                   plumb_api_request *r) {
     r->answer.kind = "text_completion";
@@ -86,7 +96,8 @@ static bool read_fields(const plumb_api_context *context, const plumb_fields *fi
     const char *model;
     if (!read_prompt(context, fields, g) || !plumb__openai_sampling(context, fields, g) || !read_own(fields, g) ||
         !plumb__openai_streaming(fields, &r->answer.stream, &r->answer.include_usage) ||
-        !plumb__field_string(fields, "model", &model) || !plumb__openai_refuse_unsupported(fields))
+        !plumb__field_string(fields, "model", &model) || !refuse_format(fields) ||
+        !plumb__openai_refuse_unsupported(fields))
         return false;
     g->streamed = r->answer.stream;
     return begin(context, fields, g, r);

@@ -1,6 +1,6 @@
-/* Members of chat completions and completions, of the official API and of other local servers, that would change the
- * answer and that this server does not have.  One that says what happens anyway is no reason to refuse a request: tools
- * send all that they know, switched off. */
+/* Members of the official APIs and of other local servers that would change an answer and that this server has
+ * nowhere.  One that says what happens anyway is no reason to refuse a request: tools send all that they know,
+ * switched off. */
 #include "server/openai.h"
 
 #include <string.h>

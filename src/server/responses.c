@@ -11,7 +11,7 @@
 #include "server/openai_answer.h"
 
 /* What is remembered for previous_response_id. */
-enum { MOST_TURNS = 4096 };
+enum { MOST_TURNS = 4096, MOST_STOPS = 16 };
 #define MOST_TURN_BYTES ((int64_t)64 << 20)
 #define MOST_WHOLE_NUMBER (INT64_C(1) << 53)
 
@@ -120,7 +120,7 @@ static bool read_metadata(const plumb_fields *fields) {
 static bool refuse_unsupported(const plumb_fields *fields) {
     static const char *const members[] = {"conversation", "prompt", "context_management", "moderation"};
     bool background = false;
-    int64_t top_logprobs = 0;
+    int64_t top_logprobs = 0, runs = 1;
     json_t *include = NULL, *what;
     size_t i;
     for (i = 0; i < sizeof members / sizeof members[0]; i++) {
@@ -130,6 +130,7 @@ static bool refuse_unsupported(const plumb_fields *fields) {
     }
     if (!plumb__field_bool(fields, "background", &background) ||
         !plumb__field_int(fields, "top_logprobs", 0, 20, &top_logprobs) ||
+        !plumb__field_int(fields, "n", 1, 1, &runs) ||
         !plumb__field_array(fields, "include", &include))
         return false;
     if (background) return plumb__field_fault(fields, "background", "'background' is not supported");
@@ -140,7 +141,7 @@ static bool refuse_unsupported(const plumb_fields *fields) {
         if (strcmp(json_string_value(what), "message.output_text.logprobs") == 0)
             return plumb__field_fault(fields, "include", "log-probabilities are told by /v1/chat/completions only");
     }
-    return true;
+    return plumb__openai_refuse_unsupported(fields);
 }
 
 /* Members that are checked and change nothing here. */
@@ -169,16 +170,14 @@ static bool read_reasoning(const plumb_fields *fields, plumb_generation *g) {
 
 static bool read_options(const plumb_api_context *context, const plumb_fields *fields, plumb_api_request *r,
                          plumb_generation *g) {
-    g->sampling = *context->sampling;
     g->thinking = context->thinking;
     g->effort = context->effort;
     r->store = r->parallel = true;
     return plumb__field_bool(fields, "stream", &r->stream) && plumb__field_bool(fields, "store", &r->store) &&
            plumb__field_bool(fields, "parallel_tool_calls", &r->parallel) &&
            plumb__field_int(fields, "max_output_tokens", 1, MOST_WHOLE_NUMBER, &g->most_tokens) &&
-           plumb__field_float(fields, "temperature", 0, 2, &g->sampling.temperature) &&
-           plumb__field_float(fields, "top_p", 0, 1, &g->sampling.top_p) && read_reasoning(fields, g) &&
-           refuse_unsupported(fields) && check_harmless(fields);
+           plumb__openai_sampling(context, fields, g) && plumb__field_stops(fields, "stop", MOST_STOPS, g) &&
+           read_reasoning(fields, g) && refuse_unsupported(fields) && check_harmless(fields);
 }
 
 /* A turn ends with its answer, which is told only once. */

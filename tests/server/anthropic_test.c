@@ -221,6 +221,7 @@ static const struct {
     {ASK(",\"container\":\"c\""), "container", "not supported"},
     {ASK(",\"mcp_servers\":[{}]"), "mcp_servers", "not supported"},
     {ASK(",\"compaction\":{}"), "compaction", "not supported"},
+    {ASK(",\"repetition_penalty\":1.1"), "repetition_penalty", "not supported, except 1"},
     {ASK(",\"thread\":{\"id\":\"x\"}"), "thread", "not supported"},
     {ASK(CLEAR("clear_tool_uses_20250919", "")), "context_management.edits[0].type", "only clear_thinking_20251015"},
     {ASK(",\"context_management\":{\"edits\":[{}]}"), "context_management.edits[0].type", "not supported"},

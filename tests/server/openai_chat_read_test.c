@@ -91,6 +91,10 @@ static const struct {
     {"{'response_format':{'type':'json_object'}," HI "}",
      "{" MESSAGES("{'role':'system','content':'','response_format':{'type':'object'}}," USER("hi"))
      ",'thinking':1,'grammar':1}"},
+    {"{'response_format':{'type':'json_object','schema':" SCHEMA "}," HI "}",
+     "{" MESSAGES("{'role':'system','content':'','response_format':" SCHEMA "}," USER("hi")) ",'thinking':1,'grammar':1}"},
+    {"{'response_format':{'type':'json_schema','schema':" SCHEMA "}," HI "}",
+     "{" MESSAGES("{'role':'system','content':'','response_format':" SCHEMA "}," USER("hi")) ",'thinking':1,'grammar':1}"},
     {"{'response_format':{'type':'json_schema','json_schema':{'name':'n','strict':true,'schema':" SCHEMA "}}," HI "}",
      "{" MESSAGES("{'role':'system','content':'','response_format':" SCHEMA "}," USER("hi"))
      ",'thinking':1,'grammar':1}"},
@@ -203,6 +207,7 @@ static const struct {
     {"{'response_format':'json'," HI "}", "response_format", "expected an object"},
     {"{'response_format':{'type':'xml'}," HI "}", "response_format.type", "text, json_object, json_schema"},
     {"{'response_format':{'type':'json_schema'}," HI "}", "response_format", "schema' is not an object"},
+    {"{'response_format':{'type':'json_object','schema':'x'}," HI "}", "response_format", "schema' is not an object"},
     {"{'response_format':{'type':'json_schema','json_schema':{'name':'n'}}," HI "}", "response_format",
      "schema' is not an object"},
     {"{'response_format':{'type':'json_schema','json_schema':{'schema':{'type':'number','multipleOf':3.5}}}," HI "}",

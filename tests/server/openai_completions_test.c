@@ -41,6 +41,7 @@ static const struct {
     {"{'max_tokens':-2," P "}", "max_tokens", "expected -1 to"},
     {"{'repetition_penalty':1.1," P "}", "repetition_penalty", "not supported, except 1"},
     {"{'prompt_logprobs':1," P "}", "prompt_logprobs", "not supported"},
+    {"{'response_format':{'type':'json_object'}," P "}", "response_format.type", "expected one of: text"},
     {"{'logprobs':6," P "}", "logprobs", "expected 0 to 5"},
     {"{'logprobs':true," P "}", "logprobs", "whole number"},
     {"{'suffix':'s'," P "}", "suffix", "not supported"},

@@ -227,5 +227,50 @@ static void calls_of_namespaces(void) {
     free(body);
 }
 
+/* ---- Members that this API has not, of clients that have them in others ---- */
+
+static void sampling(void) {
+    static const struct {
+        const char *members, *generation;
+    } taken[] = {
+        {"'seed':7,'top_k':5,'min_p':0.25,'stop':['END']", "'seed':7,'top_k':5,'min_p':0.25,'stop':['END']"},
+        {"'n':1,'presence_penalty':0,'repetition_penalty':1,'grammar':''", ""},
+    };
+    static const char *const unsupported[] = {"'n':2", "'presence_penalty':0.5", "'repetition_penalty':1.1", "'grammar':'x'"};
+    server s;
+    server_open(&s);
+    char body[300];
+    plumb_api_request *request = NULL;
+    plumb_generation *g = NULL;
+    plumb_api_error error;
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
+        snprintf(body, sizeof body, "{'input':'Q',%s}", taken[i].members);
+        char *asked = quoted(body);
+        snprintf(body, sizeof body, "{'thinking':1,'messages':[{'role':'user','content':'Q'}]%s%s}",
+                 taken[i].generation[0] ? "," : "", taken[i].generation);
+        char *wanted = quoted(body);
+        bool ok = server_read(&s, asked, &request, &g, &error);
+        T_CHECK(ok, "%s: %s", asked, error.message);
+        json_t *found = ok ? describe_generation(g) : NULL;
+        check_json(asked, found, wanted);
+        json_decref(found);
+        plumb__generation_destroy(g);
+        plumb__openai_responses.destroy(request);
+        request = NULL;
+        g = NULL;
+        free(asked);
+        free(wanted);
+    }
+    for (size_t i = 0; i < sizeof unsupported / sizeof unsupported[0]; i++) {
+        snprintf(body, sizeof body, "{'input':'Q',%s}", unsupported[i]);
+        char *asked = quoted(body);
+        T_CHECK(!server_read(&s, asked, &request, &g, &error), "%s was taken", asked);
+        T_CHECK(error.param[0] && strstr(unsupported[i], error.param), "%s: '%s'", asked, error.param);
+        free(asked);
+    }
+    server_close(&s);
+}
+
 T_MAIN({"references", references}, {"referred_to_twice", referred_to_twice}, {"lost_references", lost_references}, {"tools", tools},
-       {"refused_tools", refused_tools}, {"calls_of_namespaces", calls_of_namespaces})
+       {"refused_tools", refused_tools}, {"calls_of_namespaces", calls_of_namespaces},
+       {"sampling", sampling})
