@@ -8,9 +8,9 @@
 #define ASK "{'input':[{'role':'user','content':'Q'}"
 #define HISTORY "start\nthink Hm.\nsay I look.\ncall 0 look\nargs 0 {\"q\": 1}\nend 0\ncalls"
 
-static char *id_of(const json_t *response, size_t place) {
+static const char *id_of(const json_t *response, size_t place) {
     const json_t *item = json_array_get(json_object_get(response, "output"), place);
-    return (char *)(uintptr_t)json_string_value(json_object_get(item, "id"));
+    return json_string_value(json_object_get(item, "id"));
 }
 
 /* The first answer, to be referred to. */
