@@ -18,9 +18,7 @@ static bool count(const plumb_api_context *context, const plumb_fields *fields, 
     plumb_generation *g = plumb__generation_create();
     bool ok = g ? plumb__anthropic_prompt(context, fields, -1, g, &manner) : plumb__field_no_memory(fields);
     if (ok) {
-        plumb_chat_options options = {.thinking = g->thinking, .effort = g->effort,
-                                      .keep_reasoning = g->keep_reasoning};
-        plumb_status status = plumb_chat_encode(context->text, g->messages, &options, &tokens, &err);
+        plumb_status status = context->encode(context->user, g, &tokens, &err);
         ok = status == PLUMB_OK || refuse(fields, status, &err);
     }
     r->input_tokens = tokens.count;

@@ -20,6 +20,8 @@ typedef struct plumb_api_context {
     int64_t (*now)(void *user);   /* seconds since 1970 */
     /* Writes prefix and 24 random letters and digits, NUL-terminated; `id` has room for 64 bytes. */
     void (*new_id)(void *user, const char *prefix, char *id);
+    /* Appends the tokens that a job of this generation, a conversation, has for its prompt. */
+    plumb_status (*encode)(void *user, const plumb_generation *generation, plumb_tokens *tokens, plumb_error *err);
     void *user;
 } plumb_api_context;
 

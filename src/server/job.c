@@ -121,12 +121,16 @@ static bool encode_raw(plumb_job *job, const plumb_job_encoding *encoding, plumb
            refuse(error, &err, "prompt");
 }
 
-static bool encode_messages(plumb_job *job, const plumb_job_encoding *encoding, plumb_api_error *error) {
-    const plumb_generation *g = job->generation;
+plumb_status plumb__messages_encode(const plumb_generation *g, const plumb_text *text,
+                                    const plumb_call_memory *calls, plumb_tokens *tokens, plumb_error *err) {
     const plumb_chat_options options = {.thinking = g->thinking, .effort = g->effort,
-                                        .keep_reasoning = g->keep_reasoning, .calls = encoding->calls};
+                                        .keep_reasoning = g->keep_reasoning, .calls = calls};
+    return plumb_chat_encode(text, g->messages, &options, tokens, err);
+}
+
+static bool encode_messages(plumb_job *job, const plumb_job_encoding *encoding, plumb_api_error *error) {
     plumb_error err = {0};
-    return plumb_chat_encode(encoding->text, g->messages, &options, &job->prompt, &err) == PLUMB_OK ||
+    return plumb__messages_encode(job->generation, encoding->text, encoding->calls, &job->prompt, &err) == PLUMB_OK ||
            refuse(error, &err, "messages");
 }
 

@@ -52,6 +52,11 @@ void plumb__job_destroy(plumb_job *job);
 /* Whether so much waits for its client that more would only fill memory. */
 bool plumb__job_is_full(const plumb_job *job);
 
+/* Appends the prompt of a conversation; turns that `calls` remembers stand in it as they were sampled. */
+PLUMB_MUST_CHECK plumb_status plumb__messages_encode(const plumb_generation *generation, const plumb_text *text,
+                                                     const plumb_call_memory *calls /* may be NULL */,
+                                                     plumb_tokens *tokens, plumb_error *err);
+
 /* What encoding needs to know. */
 typedef struct plumb_job_encoding {
     const plumb_text *text;

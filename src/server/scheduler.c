@@ -195,6 +195,16 @@ void plumb__scheduler_close_door(plumb_scheduler *s) {
     if (wakes) s->options.wake(s->options.wake_user);
 }
 
+/* ---- Counting -------------------------------------------------------------------------------- */
+
+plumb_status plumb__scheduler_encode(plumb_scheduler *s, const plumb_generation *generation, plumb_tokens *tokens,
+                                     plumb_error *err) {
+    pthread_mutex_lock(&s->calls_lock);
+    plumb_status status = plumb__messages_encode(generation, s->options.text, s->calls, tokens, err);
+    pthread_mutex_unlock(&s->calls_lock);
+    return status;
+}
+
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
 void plumb__scheduler_get_stats(plumb_scheduler *s, plumb_scheduler_stats *stats) {
@@ -258,6 +268,7 @@ static void destroy_parts(plumb_scheduler *s) {
     plumb__scheduler_close_store(s);
     plumb__token_trie_destroy(s->trie);
     (void)pthread_mutex_destroy(&s->lock);
+    (void)pthread_mutex_destroy(&s->calls_lock);
     (void)pthread_cond_destroy(&s->changed);
     free(s->slots);
     free(s->slot_stats);
@@ -278,6 +289,7 @@ plumb_status plumb__scheduler_create(const plumb_scheduler_options *options, plu
     s->last_prompt = options->slots - 1; /* the first slot is next */
     plumb_model_get_info(options->model, &s->model);
     (void)pthread_mutex_init(&s->lock, NULL);
+    (void)pthread_mutex_init(&s->calls_lock, NULL);
     (void)pthread_cond_init(&s->changed, NULL);
     status = allocate(s, err);
     if (status == PLUMB_OK) status = plumb__token_trie_create(options->text, &s->trie, err);

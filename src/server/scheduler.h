@@ -43,6 +43,9 @@ plumb_job *plumb__scheduler_submit(plumb_scheduler *scheduler, plumb_generation 
 void plumb__scheduler_cancel(plumb_scheduler *scheduler, plumb_job *job);
 /* How many bytes of a job's answer its client has not taken: with more than 1 MiB it waits. */
 void plumb__scheduler_set_unsent(plumb_scheduler *scheduler, plumb_job *job, int64_t bytes);
+/* Appends the tokens of a conversation, as a job for it would have them now. */
+PLUMB_MUST_CHECK plumb_status plumb__scheduler_encode(plumb_scheduler *scheduler, const plumb_generation *generation,
+                                                      plumb_tokens *tokens, plumb_error *err);
 /* Tells waiting events to the sinks of their jobs. */
 void plumb__scheduler_deliver(plumb_scheduler *scheduler);
 /* No more jobs; those that wait are told PLUMB_REFUSAL_STOPPING, those that run go on. */

@@ -26,6 +26,8 @@ struct plumb_scheduler {
     plumb_scheduler_stats stats;
     plumb_slot_stats *slot_stats; /* [slots], as of the worker's last pass */
 
+    pthread_mutex_t calls_lock; /* of `calls`, also while a prompt is encoded; never together with the other */
+
     /* ---- The worker's ---- */
     plumb_slot *slots;
     int usable_slots;             /* fewer than asked for where memory does not suffice */
@@ -43,7 +45,7 @@ struct plumb_scheduler {
     uint32_t *allowed;            /* bits of the vocabulary, all zero between uses */
     plumb_store *store;
     plumb_store_decision kept;    /* what the store decided last */
-    plumb_call_memory *calls;
+    plumb_call_memory *calls;     /* changed under its lock, under which the loop's thread reads it */
     int unsaved_calls;            /* turns that calls.json lacks */
 };
 

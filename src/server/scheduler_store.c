@@ -88,8 +88,11 @@ void plumb__scheduler_remember_calls(plumb_scheduler *s, const plumb_slot *slot)
     plumb_error err = {0};
     char *message = slot->job->generation->messages ? plumb__answer_message(slot->answer) : NULL;
     if (!message) return;
-    if (plumb_call_memory_add(s->calls, message, slot->job->generation->thinking, tokens->ids, tokens->count,
-                              &err) != PLUMB_OK)
+    pthread_mutex_lock(&s->calls_lock);
+    plumb_status status = plumb_call_memory_add(s->calls, message, slot->job->generation->thinking, tokens->ids,
+                                                tokens->count, &err);
+    pthread_mutex_unlock(&s->calls_lock);
+    if (status != PLUMB_OK)
         plumb__scheduler_log(s, PLUMB_LOG_WARNING, "a call was not remembered", &err);
     else if (s->folder && ++s->unsaved_calls >= MANY_CALLS)
         save_calls(s);

@@ -164,6 +164,11 @@ static void new_id(void *user, const char *prefix, char *id) {
     id[at + 24] = '\0';
 }
 
+static plumb_status encode(void *user, const plumb_generation *generation, plumb_tokens *tokens, plumb_error *err) {
+    const plumb_server *server = user;
+    return plumb__scheduler_encode(server->scheduler, generation, tokens, err);
+}
+
 static void deliver(void *user) {
     plumb_server *server = user;
     if (server->scheduler) plumb__scheduler_deliver(server->scheduler);
@@ -260,7 +265,7 @@ plumb_status plumb__server_create(const plumb_server_options *options, plumb_ser
     server->context = (plumb_api_context){
         .model = options->model_id, .text = options->text, .context = options->context,
         .sampling = &server->sampling, .thinking = options->thinking, .effort = options->effort,
-        .most_runs = MOST_RUNS, .now = now, .new_id = new_id};
+        .most_runs = MOST_RUNS, .now = now, .new_id = new_id, .encode = encode, .user = server};
     plumb_status status = open_parts(server, err);
     if (status == PLUMB_OK) *out = server;
     else plumb__server_destroy(server);

@@ -3,6 +3,7 @@
 #define PLUMB_TESTS_FUZZ_DIALECT_H
 
 #include "server/api.h"
+#include "server/job.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,6 +20,11 @@ static inline void dialect_id(void *user, const char *prefix, char *id) {
     strcat(id, "0123456789abcdefghijklmn");
 }
 
+static inline plumb_status dialect_prompt(void *user, const plumb_generation *g, plumb_tokens *tokens,
+                                          plumb_error *err) {
+    return plumb__messages_encode(g, user, NULL, tokens, err);
+}
+
 /* The demo model's tokenizer, opened once. */
 static inline plumb_api_context dialect_context(void) {
     static plumb_text *text;
@@ -26,7 +32,8 @@ static inline plumb_api_context dialect_context(void) {
     sampling = plumb_sampling_default();
     if (!text && plumb_text_open(TOKENIZER, &text, NULL) != PLUMB_OK) abort();
     return (plumb_api_context){.model = "demo", .text = text, .context = 4096, .sampling = &sampling, .thinking = true,
-                               .effort = 75, .most_runs = 4, .now = dialect_now, .new_id = dialect_id};
+                               .effort = 75, .most_runs = 4, .now = dialect_now, .new_id = dialect_id,
+                               .encode = dialect_prompt, .user = text};
 }
 
 static inline void dialect_begin(plumb_response *response, int status, const char *content_type, bool streaming) {
@@ -72,9 +79,8 @@ static inline void dialect_refuse(const plumb_api *api, const plumb_api_error *e
 
 /* What was taken can be encoded: reading has checked all that the encoder does.  Returns the tokens. */
 static inline int64_t dialect_encode(const plumb_api_context *context, const plumb_generation *g) {
-    plumb_chat_options options = {.thinking = g->thinking, .effort = g->effort, .keep_reasoning = g->keep_reasoning};
     plumb_tokens tokens = {0};
-    if (plumb_chat_encode(context->text, g->messages, &options, &tokens, NULL) != PLUMB_OK) abort();
+    if (context->encode(context->user, g, &tokens, NULL) != PLUMB_OK) abort();
     int64_t count = tokens.count;
     plumb_tokens_free(&tokens);
     return count;

@@ -2701,6 +2701,10 @@ MUTATIONS = [
         "if (s->store && plumb_store_restore(",
         "if (s->store && prompt->count == 0 && plumb_store_restore(",
         "server_killed", "what a killed server has stored is found"),
+    one("calls_are_counted_as_unknown", "src/server/scheduler.c",
+        "s->options.text, s->calls, tokens, err)",
+        "s->options.text, NULL, tokens, err)",
+        "server_talks", "a count is that of the prompt"),
     one("a_batch_fails_as_one", "src/server/scheduler_worker.c",
         "    if (status == PLUMB_ERROR_CANCELLED) return; /* by everybody */",
         "    for (int i = 0; i < n && status != PLUMB_OK; i++) plumb__scheduler_fail_slot(s, slots[i], &err);\n"

@@ -3,6 +3,7 @@
 #define PLUMB_TESTS_SERVER_API_FIXTURE_H
 
 #include "server/api.h"
+#include "server/job.h"
 
 #include "t.h"
 
@@ -14,6 +15,11 @@ static inline int64_t fixture_now(void *user) {
 static inline void fixture_id(void *user, const char *prefix, char *id) {
     (void)user;
     snprintf(id, 64, "%s0123456789abcdefghijklmn", prefix);
+}
+
+static inline plumb_status fixture_encode(void *user, const plumb_generation *g, plumb_tokens *tokens,
+                                          plumb_error *err) {
+    return plumb__messages_encode(g, user, NULL, tokens, err);
 }
 
 /* The text handle is the caller's to close. */
@@ -29,7 +35,9 @@ static inline plumb_api_context fixture_context(plumb_text **text, plumb_samplin
                                .effort = 75,
                                .most_runs = 4,
                                .now = fixture_now,
-                               .new_id = fixture_id};
+                               .new_id = fixture_id,
+                               .encode = fixture_encode,
+                               .user = *text};
 }
 
 #endif

@@ -128,6 +128,24 @@ def call_replay(server):
     chat(server, history, tools=[WEATHER])
 
 
+def calls_are_counted(server):
+    """What count_tokens says of a conversation with sampled calls is what its prompt has then."""
+    tools = [{"name": "lookup", "input_schema": WEATHER["function"]["parameters"]}]
+    for question in ("What is 2+2?", "Look something up.", "My name is Emma."):
+        body = {"model": "demo", "tools": tools, "temperature": 0, "thinking": {"type": "disabled"},
+                "messages": [user(question)]}
+        status, _, message = server.ask("POST", "/v1/messages", {**body, "tool_choice": {"type": "any"}, "max_tokens": 200})
+        equal(status, 200, message)
+        calls = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
+        assert calls, message
+        body["messages"] += [{"role": "assistant", "content": message["content"]},
+                             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": "nothing"}
+                                                          for call in calls]}]
+        counted = server.ask("POST", "/v1/messages/count_tokens", body)[2]["input_tokens"]
+        usage = server.ask("POST", "/v1/messages", {**body, "max_tokens": 1})[2]["usage"]
+        equal(counted, usage["input_tokens"] + usage["cache_read_input_tokens"], question)
+
+
 # ---- Requests that are wrong ----
 
 def refusals(server):
@@ -497,6 +515,8 @@ def restarted(plumb):
 
 SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, addresses, answers_are_named,
           own_figures, tokens_of_a_book, resend, hang_up, slow_reader, progress_is_told]
+SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, calls_are_counted, refusals, own_figures, resend, hang_up,
+          slow_reader, progress_is_told]
 OWN = [graceful_stop, stopped_at_once, stop_without_waiting, stop_despite_a_stalled_client, keys, origins, full_queue,
        model_names, waiting_streams_live, restarted]
 
