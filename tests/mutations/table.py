@@ -2520,8 +2520,6 @@ MUTATIONS = [
         "anthropic_test", "display omitted"),
     one("cached_tokens_count_twice", ANTHROPIC + "_write.c", "usage->prompt_tokens - usage->cached_tokens",
         "usage->prompt_tokens", "anthropic_test", "input_tokens are those that were not known"),
-    one("thinking_is_not_counted", ANTHROPIC + "_count_tokens.c", ".thinking = g->thinking", ".thinking = false",
-        "anthropic_test", "what is counted is what would be evaluated"),
     # ---- Answers of the server -----------------------------------------------------------------
     one("stops_across_tokens_are_missed", ANSWER + "_stop.c", "    const stop_matcher *before = holder(filter);\n",
         "    for (int i = 0; i < filter->n_stops; i++) filter->stops[i].matched = 0;\n"

@@ -513,10 +513,8 @@ def restarted(plumb):
                 assert not any("damaged" in line for line in server.said), server.said
 
 
-SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, refusals, addresses, answers_are_named,
-          own_figures, tokens_of_a_book, resend, hang_up, slow_reader, progress_is_told]
-SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, calls_are_counted, refusals, own_figures, resend, hang_up,
-          slow_reader, progress_is_told]
+SHARED = [control_text_is_text, histories, many_tool_pairs, call_replay, calls_are_counted, refusals, addresses,
+          answers_are_named, own_figures, tokens_of_a_book, resend, hang_up, slow_reader, progress_is_told]
 OWN = [graceful_stop, stopped_at_once, stop_without_waiting, stop_despite_a_stalled_client, keys, origins, full_queue,
        model_names, waiting_streams_live, restarted]
 

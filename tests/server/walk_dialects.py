@@ -12,7 +12,7 @@ LOOKUP = {"type": "object", "properties": {"query": {"type": "string", "maxLengt
 FORM = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}, "old": {"type": "boolean"}},
         "required": ["name", "old"], "additionalProperties": False}
 # Anything that a server makes up to name something.
-ID = re.compile(r"\b(?:call|toolu|msg|chatcmpl|cmpl|resp|rs|fc)[_-][a-z0-9]{24,32}\b")
+ID = re.compile(r"\b(?:call|toolu|msg|chatcmpl|cmpl|resp|rs|fc)[_-][a-z0-9]{24,32}(?:_\d+)?\b")
 CALL = re.compile(r"\b(?:call|toolu)_[a-z0-9]{24}\b")
 
 
