@@ -27,7 +27,9 @@ static void begin(plumb_response *response, int status, const char *content_type
 
 static void write_bytes(plumb_response *response, const char *bytes, size_t size) {
     plumb_served *s = (plumb_served *)response;
-    if (s->exchange) plumb__http_write(s->exchange, bytes, size);
+    if (!s->exchange) return;
+    plumb__http_write(s->exchange, bytes, size);
+    s->written += (int64_t)size;
 }
 
 static void end(plumb_response *response) {
@@ -71,13 +73,12 @@ void plumb__served_destroy(plumb_served *s) {
     free(s);
 }
 
-void plumb__served_cancel(plumb_served *s) {
-    const plumb_api_error error = {.refusal = PLUMB_REFUSAL_STOPPING, .message = "the server is stopping"};
+void plumb__served_cancel(plumb_served *s, const plumb_api_error *error) {
     if (s->job) plumb__scheduler_cancel(s->server->scheduler, s->job);
     s->job = NULL;
     if (s->api && s->request)
         s->api->event(s->request,
-                      &(plumb_generation_event){.kind = PLUMB_GENERATION_FAILED, .error = &error},
+                      &(plumb_generation_event){.kind = PLUMB_GENERATION_FAILED, .error = error},
                       &s->response);
     plumb__served_destroy(s);
 }
@@ -85,6 +86,14 @@ void plumb__served_cancel(plumb_served *s) {
 void plumb__served_note_unsent(plumb_served *s) {
     if (s->job && s->exchange)
         plumb__scheduler_set_unsent(s->server->scheduler, s->job, plumb__http_unsent(s->exchange));
+}
+
+void plumb__served_tick(plumb_served *s) {
+    static const plumb_api_error slow = {.refusal = PLUMB_REFUSAL_BAD_REQUEST,
+                                         .message = "the answer was taken too slowly"};
+    plumb__served_note_unsent(s);
+    if (s->job && s->exchange && plumb__pace_is_too_slow(&s->pace, s->written, plumb__http_unsent(s->exchange)))
+        plumb__served_cancel(s, &slow);
 }
 
 void plumb__served_keep_alive(plumb_served *s) {

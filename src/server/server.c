@@ -193,7 +193,8 @@ void plumb__server_log(const plumb_server *server, plumb_log_level level, const 
 
 /* Ends what runs.  A client that takes its answer slowly, or not at all, is not waited for much longer. */
 static void cancel_all(plumb_server *server) {
-    while (server->first) plumb__served_cancel(server->first);
+    static const plumb_api_error stopping = {.refusal = PLUMB_REFUSAL_STOPPING, .message = "the server is stopping"};
+    while (server->first) plumb__served_cancel(server->first, &stopping);
     if (server->cut_at == 0) server->cut_at = plumb__now() + LAST_SECONDS;
 }
 
@@ -214,7 +215,10 @@ static void tick(void *user) {
     plumb_server_wish wish = server->options.wish ? server->options.wish(server->options.user)
                                                   : PLUMB_SERVER_GO_ON;
     plumb__scheduler_deliver(server->scheduler); /* what nobody was woken for: `wake` takes memory */
-    for (plumb_served *s = server->first; s; s = s->next) plumb__served_note_unsent(s);
+    for (plumb_served *s = server->first, *next; s; s = next) {
+        next = s->next;
+        plumb__served_tick(s);
+    }
     int seconds = server->options.keep_alive_seconds;
     if (++server->ticks % (TICKS_A_SECOND * (seconds > 0 ? seconds : DEFAULT_KEEP_ALIVE)) == 0)
         for (plumb_served *s = server->first, *next; s; s = next) {

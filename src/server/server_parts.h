@@ -4,6 +4,7 @@
 
 #include "server/api.h"
 #include "server/http.h"
+#include "server/pace.h"
 #include "server/scheduler.h"
 #include "server/server.h"
 
@@ -34,6 +35,8 @@ struct plumb_served {
     plumb_job *job;             /* NULL before and after it runs */
     int runs_left;
     bool streaming;
+    int64_t written;            /* bytes of the answer */
+    plumb_pace pace;            /* at which the client takes them */
     plumb_served *next, **link;
 };
 
@@ -42,12 +45,14 @@ extern const plumb_api *const plumb__apis[];
 extern const int plumb__n_apis;
 plumb_served *plumb__served_create(plumb_server *server, plumb_http_exchange *exchange); /* NULL: no memory */
 void plumb__served_generate(plumb_served *served, int api);
-/* Gives up: the client has gone, or the server goes. */
-void plumb__served_cancel(plumb_served *served);
+/* Gives up, and tells the client why. */
+void plumb__served_cancel(plumb_served *served, const plumb_api_error *error);
 void plumb__served_destroy(plumb_served *served);
 /* Tells the scheduler how much of the answer its client has not taken: a job that waits for that goes on when it
  * has. */
 void plumb__served_note_unsent(plumb_served *served);
+/* The same, once a tick; gives up on a client that takes next to nothing. */
+void plumb__served_tick(plumb_served *served);
 /* A sign of life for clients and proxies, of answers that are streamed. */
 void plumb__served_keep_alive(plumb_served *served);
 
