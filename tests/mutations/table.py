@@ -2603,6 +2603,9 @@ MUTATIONS = [
         "a list of Hebrew has its markers at the right", needs="chromium"),
     one("finding_titles_alone", PAGE + "conversation.js", "text.includes(word)", "text === lower[0] && text.includes(word)",
         "page_browser", "what messages hold is found too", needs="chromium"),
+    one("children_as_arguments", PAGE + "dom.js", "for (const child of children.flat()) if (child !== null && child !== undefined) made.append(child);",
+        "made.append(...children.flat().filter((child) => child !== null && child !== undefined));", "page_browser",
+        "an answer has more parts than a call takes arguments", needs="chromium"),
     one("storage_is_refused", PAGE + "store.js", "async function openDatabase", "function openDatabase", "page_browser",
         "the page lives without storage", needs="chromium"),
     # ---- HTTP -----------------------------------------------------------------------------------

@@ -1,14 +1,16 @@
 /* Elements without HTML text: names, properties and children. */
 
-/* `properties` are set as properties, those with a dash (and role) as attributes. */
+/* `properties` are set as properties, those with a dash (and role) as attributes.  A child may be a list of them:
+ * as arguments, a long answer's would be more than the stack holds. */
 export function element(name, properties = {}, ...children) {
   const made = document.createElement(name);
+  for (const child of children.flat()) if (child !== null && child !== undefined) made.append(child);
+  // Afterwards, since dir="auto" has a browser look at all children whenever there is one more.
   for (const [key, value] of Object.entries(properties)) {
     if (value === undefined || value === null) continue;
     if (key.includes('-') || key === 'role') made.setAttribute(key, value);
     else made[key] = value;
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined));
   return made;
 }
 

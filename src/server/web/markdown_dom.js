@@ -13,10 +13,12 @@ export function showMarkdown(container, text) {
   if (before.text === text) return;
   const now = parseMore(before, text);
   shown.set(container, now);
-  now.blocks.forEach((block, index) => {
-    const old = before.blocks[index];
-    if (old === block) return;
-    const present = container.children[index];
+  let index = 0;
+  while (index < now.blocks.length && before.blocks[index] === now.blocks[index]) index += 1;
+  let present = container.children[index]; // once: after each change the browser would count from the first
+  for (; index < now.blocks.length; index += 1) {
+    const [old, block] = [before.blocks[index], now.blocks[index]];
+    const next = present?.nextElementSibling;
     if (present && old.type === 'code' && block.type === 'code' && old.language === block.language) {
       setCode(present, block.text);
     } else if (present) {
@@ -24,8 +26,9 @@ export function showMarkdown(container, text) {
     } else {
       container.append(blockElement(block));
     }
-  });
-  while (container.children.length > now.blocks.length) container.lastChild.remove();
+    present = next;
+  }
+  while (container.childElementCount > now.blocks.length) container.lastChild.remove();
 }
 
 function blockElement(block) {
@@ -33,14 +36,14 @@ function blockElement(block) {
     case 'heading':
       // Below the heading of the page itself.
       return element(`h${Math.min(6, block.level + 1)}`, { dir: 'auto', className: `level-${block.level}` },
-        ...inline(block.text));
+        inline(block.text));
     case 'code': return codeElement(block);
     case 'math': return element('p', { className: 'math' }, block.text);
-    case 'quote': return directed(element('blockquote', {}, ...block.blocks.map(blockElement)));
+    case 'quote': return directed(element('blockquote', {}, block.blocks.map(blockElement)));
     case 'list': return listElement(block);
     case 'table': return tableElement(block);
     case 'rule': return element('hr');
-    default: return element('p', { dir: 'auto' }, ...inline(block.text));
+    default: return element('p', { dir: 'auto' }, inline(block.text));
   }
 }
 
@@ -73,27 +76,27 @@ function listElement(list) {
     const children = item.blocks.map(blockElement);
     // An item of a single paragraph needs no paragraph of its own.
     if (children[0]?.tagName === 'P' && item.blocks.every((block, i) => i === 0 || block.type === 'list')) {
-      children[0] = element('span', { dir: 'auto' }, ...children[0].childNodes);
+      children[0] = element('span', { dir: 'auto' }, [...children[0].childNodes]);
     }
-    if (item.checked === null) return element('li', {}, ...children);
+    if (item.checked === null) return element('li', {}, children);
     const box = element('input', {
       type: 'checkbox', checked: item.checked, disabled: true, 'aria-label': item.checked ? 'Done' : 'To be done',
     });
-    return element('li', { className: 'task' }, box, ...children);
+    return element('li', { className: 'task' }, box, children);
   });
-  return directed(list.ordered ? element('ol', { start: list.start }, ...items) : element('ul', {}, ...items));
+  return directed(list.ordered ? element('ol', { start: list.start }, items) : element('ul', {}, items));
 }
 
 function tableElement({ align, header, rows }) {
   const cell = (name, text, column) => {
-    const made = element(name, { dir: 'auto' }, ...inline(text));
+    const made = element(name, { dir: 'auto' }, inline(text));
     if (align[column]) made.className = `align-${align[column]}`;
     return made;
   };
-  const row = (name, cells) => element('tr', {}, ...cells.map((text, column) => cell(name, text, column)));
+  const row = (name, cells) => element('tr', {}, cells.map((text, column) => cell(name, text, column)));
   return element('div', { className: 'table', tabIndex: 0, role: 'region', 'aria-label': 'Table' },
     directed(element('table', {}, element('thead', {}, row('th', header)),
-      element('tbody', {}, ...rows.map((cells) => row('td', cells))))));
+      element('tbody', {}, rows.map((cells) => row('td', cells))))));
 }
 
 const inline = (text) => parseInline(text).map(inlineNode);
@@ -104,12 +107,12 @@ function inlineNode(node) {
     case 'code': return element('code', {}, node.text);
     case 'math': return element('span', { className: 'math' }, node.text);
     case 'break': return element('br');
-    case 'strong': return element('strong', {}, ...children());
-    case 'em': return element('em', {}, ...children());
-    case 'strike': return element('s', {}, ...children());
+    case 'strong': return element('strong', {}, children());
+    case 'em': return element('em', {}, children());
+    case 'strike': return element('s', {}, children());
     case 'link':
       return element('a', { href: node.href, title: node.href, rel: 'noopener noreferrer', target: '_blank' },
-        ...children());
+        children());
     default: return document.createTextNode(node.text);
   }
 }

@@ -52,7 +52,7 @@ class UserView {
 
   #edit() {
     const area = element('textarea', {
-      value: this.message.content, rows: 1, dir: 'auto', 'aria-label': 'Edit the message',
+      value: this.message.content, rows: 1, 'aria-label': 'Edit the message',
     });
     const close = () => {
       editor.replaceWith(this.bubble);

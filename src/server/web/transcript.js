@@ -4,6 +4,7 @@ import { siblings } from './conversation.js';
 import { messageView } from './message_view.js';
 
 const NEAR = 48; // pixels from the end that count as the end
+const SLOW = 50; // milliseconds of a frame that a reader feels
 
 export class Transcript {
   #list = document.getElementById('messages');
@@ -12,6 +13,7 @@ export class Transcript {
   #views = new Map(); // message -> its view
   #following = true;
   #due = new Set(); // messages to update with the next frame
+  #pause = 0; // milliseconds before that
   #conversation = null;
   #answering = null;
 
@@ -45,14 +47,20 @@ export class Transcript {
 
   /* With the next frame: many tokens may come before it. */
   updateSoon(message) {
-    if (this.#due.size === 0) {
-      requestAnimationFrame(() => {
-        const due = [...this.#due];
-        this.#due.clear();
-        for (const one of due) if (this.#views.has(one)) this.#update(one);
-      });
-    }
     this.#due.add(message);
+    if (this.#due.size === 1) setTimeout(() => requestAnimationFrame(() => this.#updateDue()), this.#pause);
+  }
+
+  /* What takes long, a paragraph of a megabyte, is done the less often: most of the time is the reader's. */
+  #updateDue() {
+    const began = performance.now();
+    const due = [...this.#due];
+    this.#due.clear();
+    for (const one of due) if (this.#views.has(one)) this.#update(one);
+    setTimeout(() => { // laid out by then
+      const took = performance.now() - began;
+      this.#pause = took > SLOW ? 4 * took : 0;
+    });
   }
 
   toEnd() {

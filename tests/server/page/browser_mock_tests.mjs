@@ -430,6 +430,13 @@ export function defineMockTests(browser, base, mock) {
     await until('the end in view', async () => (await place())[1] < 2);
   });
 
+  /* More of them than a call takes arguments. */
+  onPage('crowd', {}, async (page) => {
+    const answer = await askAndWait(page, 'mock:crowd');
+    const count = (selector) => answer.locator('.content').evaluate((element, what) => element.querySelectorAll(what).length, selector);
+    assert.deepEqual([await count('em'), await count('li')], [70000, 2000]);
+  });
+
   /* What goes from right to left does so as a whole. */
   onPage('directions', {}, async (page) => {
     const answer = await askAndWait(page, 'mock:rtl');

@@ -198,6 +198,9 @@ const SCRIPTS = {
     stream.say('# עברית\n\nEnglish\n\n- **אחת**\n\n  שתיים\n  1. שלוש\n\n> مرحبا\n\n| מים | water |\n|---|---|\n| a | b |\n\n- one\n- שתיים');
     stream.say('\n\n123 שלום');
   },
+  async crowd(stream) {
+    stream.chunk({ content: `${'*a* '.repeat(70000)}\n\n${'- b\n'.repeat(2000)}` });
+  },
   async length(stream) {
     stream.say('This goes on and');
     stream.finish('length');
