@@ -253,9 +253,9 @@ SHELL = """
 import os, signal, sys, termios
 pid = os.fork()
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-os.setpgid(pid, pid)
-os.tcsetpgrp(0, pid or os.getpid())
 if pid == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
     signal.signal(signal.SIGTTOU, signal.SIG_DFL)
     os.execv(sys.argv[1], sys.argv[1:])
 while True:
