@@ -249,6 +249,30 @@ await run({
     });
     assert.equal(then.status === "completed" || then.status === "incomplete", true);
   },
+  async responses_of_what_is_stored() {
+    const tools = [
+      { type: "namespace", name: "mcp__sky", description: "Skies", tools: [
+        { type: "function", name: "get_weather", parameters: weather.function.parameters },
+      ] },
+      { type: "web_search" },
+    ];
+    const asked = { model: "demo", temperature: 0, reasoning: { effort: "low" }, max_output_tokens: 1000, tools };
+    const input = [{ role: "user", content: "Weather in Paris?" }];
+    const final = await client.responses.stream({ ...asked, tool_choice: "required", input }).finalResponse();
+    assert.deepEqual(final.tools.map((tool) => tool.type), ["namespace"]); // what was offered
+    const call = final.output.find((item) => item.type === "function_call");
+    assert.deepEqual([call.namespace, call.name], ["mcp__sky", "get_weather"]);
+    // The items of the answer go back by their names, and stand in the prompt as they were sampled.
+    const then = await client.responses.create({
+      ...asked, tool_choice: "none",
+      input: [...input, ...final.output.map(({ id }) => ({ type: "item_reference", id })),
+              { type: "function_call_output", call_id: call.call_id, output: [{ type: "input_text", text: "sunny" }] }],
+    });
+    const known = final.usage.input_tokens + final.usage.output_tokens;
+    assert.ok(then.usage.input_tokens_details.cached_tokens >= known - 1, JSON.stringify([then.usage, final.usage]));
+    const lost = await refusal(() => client.responses.create({ ...asked, input: [{ type: "item_reference", id: "msg_1" }] }));
+    assert.equal(lost.status, 404);
+  },
   async abandoned() {
     const stream = await client.chat.completions.create({
       ...plain, max_tokens: 4000, temperature: 1, logit_bias: { 1: -100 }, messages: question, stream: true,
