@@ -113,10 +113,9 @@ typedef struct references {
 } references;
 
 static bool learn(references *r, const plumb_fields *reference, const char *id) {
-    bool made;
-    json_t *items = plumb__responses_memory_find_items(r->memory, id, &made), *item;
+    json_t *items, *item;
     size_t i;
-    bool whole = true;
+    bool made, whole = plumb__responses_memory_find_items(r->memory, id, &items, &made);
     json_array_foreach(items, i, item)
         whole = whole && json_object_set(r->known, json_string_value(json_object_get(item, "id")), item) == 0;
     json_decref(items);

@@ -173,16 +173,18 @@ void plumb__responses_memory_item_id(const char *response, const char *prefix, s
     snprintf(id, PLUMB_RESPONSE_ID_SIZE, "%s%s_%zu", prefix, response + strlen(PREFIX), place);
 }
 
-json_t *plumb__responses_memory_find_items(plumb_responses_memory *m, const char *item, bool *made) {
+bool plumb__responses_memory_find_items(plumb_responses_memory *m, const char *item, json_t **items, bool *made) {
     char response[PLUMB_RESPONSE_ID_SIZE] = PREFIX;
     const char *name = strchr(item, '_'), *place = strrchr(item, '_');
     size_t size = name && place > name ? (size_t)(place - name - 1) : 0;
+    *items = NULL;
     *made = false;
-    if (size == 0 || strlen(PREFIX) + size >= sizeof response) return NULL;
+    if (size == 0 || strlen(PREFIX) + size >= sizeof response) return true;
     memcpy(response + strlen(PREFIX), name + 1, size);
     *made = plumb__responses_memory_made(m, response);
     const plumb_turn *turn = *made ? use(m, response) : NULL;
-    return turn ? json_loads(turn->output, JSON_ALLOW_NUL, NULL) : NULL;
+    if (turn) *items = json_loads(turn->output, JSON_ALLOW_NUL, NULL);
+    return !turn || *items;
 }
 
 int64_t plumb__responses_memory_turns(const plumb_responses_memory *m) { return m->turns; }

@@ -41,9 +41,9 @@ bool plumb__responses_memory_keep(plumb_responses_memory *memory, const char *id
 /* Items are named after their response, "msg_..._2" being its third: nothing else is kept to find them by. */
 void plumb__responses_memory_item_id(const char *response, const char *prefix, size_t place,
                                      char id[PLUMB_RESPONSE_ID_SIZE]);
-/* All items of the response that has this one, which counts as its use; the caller's.  NULL: it is not (or no longer)
- * here; *made: it was made here. */
-json_t *plumb__responses_memory_find_items(plumb_responses_memory *memory, const char *item, bool *made);
+/* All items of the response that has this one, which counts as its use; the caller's, NULL: it is not (or no longer)
+ * here.  *made: it was made here.  False: no memory. */
+bool plumb__responses_memory_find_items(plumb_responses_memory *memory, const char *item, json_t **items, bool *made);
 /* Messages of the conversation up to and with this turn; NULL: no memory. */
 json_t *plumb__turn_messages(const plumb_turn *turn);
 void plumb__turn_release(plumb_responses_memory *memory, plumb_turn *turn); /* NULL is fine */

@@ -2826,6 +2826,8 @@ MUTATIONS = [
         "    if (!present) described.object = NULL;\n", "openai_chat_read_test", "other servers have the schema beside the type"),
     one("a_format_of_a_completion", "src/server/openai_completions_read.c", "!refuse_format(fields) ||", "",
         "openai_completions_test", "a form that is not kept to is refused"),
+    one("what_could_not_be_read_is_gone", RESPONSES + "_memory.c", "    return !turn || *items;", "    return true;",
+        "dialects_memory_test", "a want of memory is not the client's fault"),
     one("items_of_others", RESPONSES + "_memory.c", "    const plumb_turn *turn = *made ? use(m, response) : NULL;\n",
         "    const plumb_turn *turn = use(m, response);\n    *made = false;\n", "responses_items_test", "what has given way is told apart"),
     one("an_item_as_often_as_one_likes", RESPONSES + "_input.c", "json_object_set_new(r->known, id, json_null()) == 0",

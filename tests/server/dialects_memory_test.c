@@ -8,16 +8,22 @@
 #include "recorder.h"
 #include "script.h"
 
+#include <limits.h>
+
 static int allocations_left; /* before one fails; all later ones fail as well */
 
 static void *limited_malloc(size_t size) { return allocations_left-- > 0 ? malloc(size) : NULL; }
 
 #define SCRIPT "start\nprogress\nthink A\nsay B\ncall 0 look\nargs 0 {\"q\": 1}\nend 0\nsay C\ncalls"
 
+/* One of the first response that is made with the fixture's ids; the mark is FNV-1a of two of them. */
+#define ITEM(kind, place) "{\"type\":\"item_reference\",\"id\":\"" kind "_0123456789abcdefghijklmn3f701f03_" place "\"}"
+
 static const struct {
     const plumb_api *api;
     const char *body;
     const char *last; /* what the end of a whole stream has */
+    const char *before; /* a request that was answered before, if any */
 } requests[] = {
     {&plumb__openai_responses,
      "{\"stream\":true,\"instructions\":\"I\",\"metadata\":{\"a\":\"b\"},\"text\":{\"format\":{\"type\":\"text\"}},"
@@ -27,7 +33,12 @@ static const struct {
      "{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"O\"}],\"tool_choice\":\"required\","
      "\"tools\":[{\"type\":\"function\",\"name\":\"look\",\"parameters\":{\"type\":\"object\"}},{\"type\":\"web_search\"},"
      "{\"type\":\"namespace\",\"name\":\"n\",\"tools\":[{\"type\":\"function\",\"name\":\"find\"}]}]}",
-     "response.completed"},
+     "response.completed", NULL},
+    {&plumb__openai_responses,
+     "{\"stream\":true,\"input\":[{\"role\":\"user\",\"content\":\"Q\"}," ITEM("rs", "0") "," ITEM("msg", "1") ","
+     ITEM("fc", "2") "," ITEM("msg", "3") ",{\"type\":\"function_call_output\",\"call_id\":\"call_0\",\"output\":\"O\"}],"
+     "\"tools\":[{\"type\":\"function\",\"name\":\"look\"}]}",
+     "response.completed", "{\"input\":\"Q\"}"},
     {&plumb__anthropic_messages,
      "{\"stream\":true,\"max_tokens\":9,\"system\":[{\"type\":\"text\",\"text\":\"S\"}],\"messages\":["
      "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Q\"},{\"type\":\"text\",\"text\":\"R\"}]},"
@@ -37,7 +48,7 @@ static const struct {
      "\"content\":[{\"type\":\"text\",\"text\":\"no\"}]}]}],"
      "\"context_management\":{\"edits\":[{\"type\":\"clear_thinking_20251015\"}]},"
      "\"output_config\":{\"effort\":\"low\"},\"tools\":[{\"name\":\"look\",\"description\":\"d\",\"input_schema\":{}}]}",
-     "message_stop"},
+     "message_stop", NULL},
 };
 
 /* Whether the recorded text has these bytes. */
@@ -73,6 +84,21 @@ static bool answered(const plumb_api *api, plumb_api_request *request, const cha
     return whole;
 }
 
+static void answer_before(const plumb_api_context *context, size_t which, void *state) {
+    const plumb_api *api = requests[which].api;
+    const char *body = requests[which].before;
+    plumb_api_request *request = NULL;
+    plumb_generation *g = NULL;
+    plumb_api_error error;
+    recorder r = RECORDER;
+    allocations_left = INT_MAX;
+    T_CHECK(api->read(context, state, body, strlen(body), &request, &g, &error) == PLUMB_OK, "%s", error.message);
+    script_play(api, request, SCRIPT, &r.response);
+    recorder_free(&r);
+    plumb__generation_destroy(g);
+    api->destroy(request);
+}
+
 static bool attempt(const plumb_api_context *context, size_t which, bool stream, int before_events) {
     const plumb_api *api = requests[which].api;
     plumb_api_request *request = NULL;
@@ -83,6 +109,7 @@ static bool attempt(const plumb_api_context *context, size_t which, bool stream,
     snprintf(body, sizeof body, "%s", requests[which].body);
     if (!stream) memcpy(strstr(body, "true"), "null", 4);
     T_CHECK(!api->create_state || api->create_state(&state, NULL) == PLUMB_OK, "no state");
+    if (requests[which].before) answer_before(context, which, state);
     allocations_left = before_events;
     bool taken = api->read(context, state, body, strlen(body), &request, &g, &error) == PLUMB_OK;
     bool went_well = false;

@@ -154,12 +154,23 @@ CHATS = {
     "lm studio": {"messages": [user("Hi")], "temperature": 0.7, "max_tokens": -1, "stream": True},
 }
 
+# ---- Completions, and Anthropic's package in an editor ----
+
+COMPLETIONS = {"model": "demo", "prompt": ["Once upon a time"], "temperature": 0.7, "max_tokens": 64, "top_p": 1,
+               "n": 1, "best_of": 1, "frequency_penalty": 0, "presence_penalty": 0, "logit_bias": {}, "stop": None,
+               "echo": False}
+ZED_MESSAGES = {"model": "demo", "max_tokens": 4096, "stream": True, "system": "You are Zed.", "stop_sequences": [],
+                "tools": CLAUDE_TOOLS[:1], "tool_choice": {"type": "auto"}, "temperature": 1.0, "messages": [
+                    user([text("Hi", **MARKED)]), {"role": "assistant", "content": [text("Hello.")]},
+                    user([text("List the files.", **MARKED)])]}
+
 REQUESTS = [
     ("claude code", MESSAGES, CLAUDE, 200), ("claude code, results", MESSAGES, CLAUDE_NEXT, 200),
     ("claude code, title", MESSAGES, CLAUDE_TITLE, 200), ("claude code, probe", MESSAGES, CLAUDE_PROBE, 200),
     ("claude code, count", "/v1/messages/count_tokens?beta=true", CLAUDE_COUNT, 200),
     ("claude code, search", MESSAGES, CLAUDE_SEARCH, 400),  # told to the model as an error of the tool
-    ("cline", "/v1/messages", CLINE_MESSAGES, 200),
+    ("cline", "/v1/messages", CLINE_MESSAGES, 200), ("zed", "/v1/messages", ZED_MESSAGES, 200),
+    ("langchain, completions", "/v1/completions", COMPLETIONS, 200),
     ("codex", RESPONSES, CODEX, 200), ("codex, results", RESPONSES, CODEX_NEXT, 200),
     ("codex, schema", RESPONSES, CODEX_SCHEMA, 200), ("nothing set", RESPONSES, UNSET, 200),
     *((name, CHAT, {"model": "demo", **body}, 200) for name, body in CHATS.items()),
