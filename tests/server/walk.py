@@ -51,7 +51,7 @@ def draw_options(rng, folder):
     if rng.random() < 0.4:
         options["--ssd-streaming-cache-experts"] = rng.choice([16, 60, 200])
     if folder:
-        options |= {"--session-dir": folder, "--session-dir-size": rng.choice(["0.001GB", "20GB"])}
+        options |= {"--session-dir": folder, "--session-dir-size": rng.choice(["0.003GB", "20GB"])}
     return [str(part) for pair in options.items() for part in pair]
 
 
