@@ -116,13 +116,10 @@ void plumb__scheduler_publish(plumb_scheduler *s) {
 static void finish(plumb_scheduler *s, plumb_slot *slot) {
     slot->doing = PLUMB_SLOT_IDLE; /* whoever has been told of the end finds it so */
     plumb__scheduler_publish(s);
+    if (!slot->event_lost) plumb__scheduler_remember_calls(s, slot); /* and finds its calls */
     plumb__answer_finish(slot->answer, &slot->usage);
-    if (slot->event_lost) {
-        fail_for_memory(s, slot);
-        return;
-    }
-    plumb__scheduler_remember_calls(s, slot);
-    free_slot(s, slot);
+    if (slot->event_lost) fail_for_memory(s, slot);
+    else free_slot(s, slot);
 }
 
 /* Chooses the next token, or ends the answer. */

@@ -2694,6 +2694,12 @@ MUTATIONS = [
         "        s->last_prompt = index;\n",
         "",
         "scheduler_test", "prompts take turns"),
+    one("calls_are_known_later", "src/server/scheduler_worker.c",
+        "    if (!slot->event_lost) plumb__scheduler_remember_calls(s, slot); /* and finds its calls */\n"
+        "    plumb__answer_finish(slot->answer, &slot->usage);\n",
+        "    plumb__answer_finish(slot->answer, &slot->usage);\n"
+        "    if (!slot->event_lost) plumb__scheduler_remember_calls(s, slot);\n",
+        "scheduler_store_test", "who is told of the end may count its calls"),
     one("answers_of_a_batch_are_crossed", "src/server/scheduler_worker.c",
         "for (int i = 0; i < n; i++) sample(s, slots[i], logits[i]);",
         "for (int i = 0; i < n; i++) sample(s, slots[i], logits[n - 1 - i]);",

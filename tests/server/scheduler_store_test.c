@@ -155,6 +155,32 @@ static void test_calls(void) {
     free(c);
 }
 
+static int64_t count(plumb_scheduler *s, const char *id) {
+    plumb_generation *g = history(id);
+    plumb_tokens tokens = {0};
+    plumb_error err;
+    must(plumb__scheduler_encode(s, g, &tokens, &err), &err, "history");
+    int64_t n = tokens.count;
+    plumb_tokens_free(&tokens);
+    plumb__generation_destroy(g);
+    return n;
+}
+
+/* Whoever has just been told of the end may ask at once what its calls count. */
+static void test_calls_counted(void) {
+    client *c = new_client();
+    empty_folder();
+    plumb_scheduler *s = open_kept(1);
+    hold();
+    CHECK(submit(s, c, question()));
+    for (turn(s); !c->ended; turn(s)) step();
+    CHECK(c->run[0].n_calls == 1);
+    int64_t at_once = count(s, c->run[0].call_id), unknown = count(s, "call_unknown");
+    T_CHECK(at_once > unknown, "%" PRId64 " tokens, %" PRId64 " of unknown calls", at_once, unknown);
+    close_scheduler(s);
+    free(c);
+}
+
 /* A memory that is damaged is put aside, and a new one begun. */
 static void test_damaged_calls(void) {
     static const char *const damaged[] = {"", "[{\"messa", "[{\"message\": 3}]", "no JSON at all"};
@@ -186,7 +212,7 @@ int main(int argc, char **argv) {
     static const t_test tests[] = {
         {"restart", test_restart}, {"saved_when_idle", test_saved_when_idle},
         {"one_slot_for_two", test_one_slot_for_two}, {"stopped_at_work", test_stopped_at_work},
-        {"calls", test_calls}, {"damaged_calls", test_damaged_calls}};
+        {"calls", test_calls}, {"calls_counted", test_calls_counted}, {"damaged_calls", test_damaged_calls}};
     int status = t_main(argc, argv, tests, (int)(sizeof tests / sizeof tests[0]));
     close_demo();
     return status;
