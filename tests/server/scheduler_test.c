@@ -289,16 +289,16 @@ static void test_common_beginning(void) {
     hold();
     CHECK(submit(s, short_one, continue_ids(3, 0, 9, 1)));
     wait_until_held();
-    for (int i = 0; i < 3; i++) CHECK(submit(s, c[i] = new_client(), continue_ids(400, i == 2 ? 400 : 320, i, 4)));
+    for (int i = 0; i < 3; i++) CHECK(submit(s, c[i] = new_client(), continue_ids(240, i == 2 ? 240 : 200, i, 4)));
     let_go();
     for (int i = 0; i < 3; i++) until_ended(c[i]);
-    check_ids(c[0], 400, 320, 0, 0);
-    check_ids(c[1], 400, 320, 1, 320);
-    check_ids(c[2], 400, 400, 2, 399); /* all of the first one's, whose seed changes nothing */
+    check_ids(c[0], 240, 200, 0, 0);
+    check_ids(c[1], 240, 200, 1, 200);
+    check_ids(c[2], 240, 240, 2, 239); /* all of the first one's, whose seed changes nothing */
     /* Told now and then, where a quantum would tell of 32. */
     T_CHECK(c[0]->progress[0] >= 128, "%" PRId64, c[0]->progress[0]);
     for (int i = 1; i < c[0]->n_progress; i++) CHECK(c[0]->progress[i] > c[0]->progress[i - 1]);
-    T_CHECK(stats_of(s).prompt_rows == 3 + 400 + 80 + 1, "%" PRId64 " rows", stats_of(s).prompt_rows);
+    T_CHECK(stats_of(s).prompt_rows == 3 + 240 + 40 + 1, "%" PRId64 " rows", stats_of(s).prompt_rows);
     for (int i = 0; i < 3; i++) free(c[i]);
     free(short_one);
     close_scheduler(s);
@@ -311,12 +311,12 @@ static void test_common_part(void) {
         plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 2, .most_waiting = 2, .quantum = 48});
         client *reading = new_client(), *waiting = new_client();
         hold();
-        CHECK(submit(s, reading, continue_ids(640, 640, 0, 4)));
+        CHECK(submit(s, reading, continue_ids(320, 320, 0, 4)));
         CHECK(submit(s, waiting, continue_ids(100, same, 1, 4)));
         let_go();
         until_ended(reading);
         until_ended(waiting);
-        check_ids(reading, 640, 640, 0, 0);
+        check_ids(reading, 320, 320, 0, 0);
         check_ids(waiting, 100, same, 1, same == 96 ? 96 : 0);
         bool before = waiting->run[0].token[0].place < reading->progress_place[2];
         T_CHECK(before == (same == 96), "%d", before); /* otherwise they take turns */
@@ -328,39 +328,39 @@ static void test_common_part(void) {
 
 /* When the one that reads hangs up, the next one reads. */
 static void test_common_beginning_given_up(void) {
-    plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 3, .most_waiting = 3, .quantum = 32});
+    plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 3, .most_waiting = 3, .quantum = 16});
     client *c[3];
     hold();
-    for (int i = 0; i < 3; i++) CHECK(submit(s, c[i] = new_client(), continue_ids(640, 600, i, 4)));
+    for (int i = 0; i < 3; i++) CHECK(submit(s, c[i] = new_client(), continue_ids(320, 300, i, 4)));
     while (c[0]->n_progress == 0) {
         let_go();
         hold();
         turn(s);
     }
-    T_CHECK(c[0]->progress[0] < 600, "%" PRId64, c[0]->progress[0]);
+    T_CHECK(c[0]->progress[0] < 300, "%" PRId64, c[0]->progress[0]);
     cancel(c[0]);
     let_go();
     for (int i = 1; i < 3; i++) until_ended(c[i]);
-    check_ids(c[1], 640, 600, 1, 0);
-    check_ids(c[2], 640, 600, 2, 600);
+    check_ids(c[1], 320, 300, 1, 0);
+    check_ids(c[2], 320, 300, 2, 300);
     for (int i = 0; i < 3; i++) free(c[i]);
     close_scheduler(s);
 }
 
 /* Nobody waits for one who waits for its client. */
 static void test_common_beginning_of_a_slow_reader(void) {
-    plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 2, .most_waiting = 2, .quantum = 32});
+    plumb_scheduler *s = open_scheduler((plumb_scheduler_options){.slots = 2, .most_waiting = 2, .quantum = 16});
     client *slow = new_client(), *other = new_client();
     hold();
-    CHECK(submit(s, slow, continue_ids(640, 600, 0, 4)));
+    CHECK(submit(s, slow, continue_ids(320, 300, 0, 4)));
     plumb__scheduler_set_unsent(s, slow->job, 2 << 20);
-    CHECK(submit(s, other, continue_ids(640, 600, 1, 4)));
+    CHECK(submit(s, other, continue_ids(320, 300, 1, 4)));
     let_go();
     until_ended(other);
-    check_ids(other, 640, 600, 1, 0);
+    check_ids(other, 320, 300, 1, 0);
     plumb__scheduler_set_unsent(s, slow->job, 0);
     until_ended(slow);
-    check_ids(slow, 640, 600, 0, 600);
+    check_ids(slow, 320, 300, 0, 300);
     free(slow);
     free(other);
     close_scheduler(s);
