@@ -111,30 +111,6 @@ static void every_question(plumb_model *model, float *logits) {
     check_no_pins(model, "cancelled");
 }
 
-/* Questions that the prompt brings the second time, with the same experts in memory as the first left. */
-static int64_t count_questions(plumb_model *model) {
-    patience p = {0};
-    plumb_session *session = open_session(model, &p);
-    plumb_error err;
-    for (int round = 0; round < 2; round++) {
-        p.asked = 0;
-        specimen_must(plumb_session_rewind(session, 0, &err), &err, "rewind");
-        specimen_must(plumb_session_eval(session, tiny.tokens, PROMPT, NULL, &err), &err, "eval");
-    }
-    plumb_session_destroy(session);
-    return p.asked;
-}
-
-/* Who waits for the drive is asked, besides between layers. */
-static void asked_before_waiting(void) {
-    set_up();
-    plumb_model *slow = open_slow(PLUMB_READER_PREAD, false), *resident = specimen_model(&tiny, 1, NULL);
-    int64_t waiting = count_questions(slow), between = count_questions(resident);
-    T_CHECK(waiting > between, "%" PRId64 " questions, %" PRId64 " without a wait", waiting, between);
-    plumb_model_close(slow);
-    plumb_model_close(resident);
-}
-
 /* The readers of a model: of its experts, and of its Engram rows. */
 typedef struct held_readers {
     scripted_reader *script[2];
@@ -167,22 +143,42 @@ static void count_experts(plumb_backend *b, const plumb_quantized *x, const plum
     real_ops->experts(b, x, groups, n, weights, slots_per_row, limit, outputs);
 }
 
+/* Lets experts come at the first question, and counts all. */
+typedef struct releaser {
+    const held_readers *readers;
+    plumb_model *model;
+    int64_t asked;
+} releaser;
+
+static int release(void *user, int64_t done, int64_t total) {
+    releaser *r = user;
+    (void)done, (void)total;
+    if (r->asked++ == 0) hold_experts(r->readers, r->model, false);
+    return 0;
+}
+
 static int stop_and_tell(void *user, int64_t done, int64_t total) {
     (void)done, (void)total;
     *(int64_t *)user = computed;
     return 1;
 }
 
-/* With no expert in memory, and none that comes, the shared one is computed before anyone waits. */
-static void shared_expert_first(void) {
-    set_up();
-    held_readers readers = {0};
+static plumb_model *open_scripted(held_readers *readers) {
     const plumb_reading reading = {.reader = PLUMB_READER_PREAD, .wrap = wrap_scripted,
-                                   .wrap_user = &readers};
+                                   .wrap_user = readers};
     const plumb_model_options options = {.streaming = true, .cache_experts = SLOTS, .threads = 1};
     plumb_model *model = NULL;
     plumb_error err;
     specimen_must(plumb__model_open_reading(tiny.folder, &options, &reading, &model, &err), &err, "open");
+    return model;
+}
+
+/* With no expert in memory, and none that comes, the shared one is computed before anyone waits. */
+static void shared_expert_first(void) {
+    set_up();
+    held_readers readers = {0};
+    plumb_model *model = open_scripted(&readers);
+    plumb_error err;
     real_ops = model->backend->ops;
     plumb_backend_ops ops = *real_ops;
     ops.experts = count_experts;
@@ -200,6 +196,28 @@ static void shared_expert_first(void) {
     plumb_session_destroy(session);
     model->backend->ops = real_ops;
     plumb_model_close(model);
+}
+
+/* Who waits for the drive is asked, besides between layers. */
+static void asked_before_waiting(void) {
+    set_up();
+    held_readers readers = {0};
+    plumb_model *held = open_scripted(&readers), *resident = specimen_model(&tiny, 1, NULL);
+    releaser waiting = {&readers, held, 0};
+    patience between = {0};
+    const plumb_session_options options = {.progress = release, .progress_user = &waiting};
+    plumb_session *waits = NULL, *goes_on = open_session(resident, &between);
+    plumb_error err;
+    specimen_must(plumb_session_create(held, &options, &waits, &err), &err, "session");
+    specimen_must(plumb_session_eval(goes_on, tiny.tokens, PROMPT, NULL, &err), &err, "without a wait");
+    hold_experts(&readers, held, true);
+    specimen_must(plumb_session_eval(waits, tiny.tokens, PROMPT, NULL, &err), &err, "with a wait");
+    T_CHECK(waiting.asked > between.asked, "%" PRId64 " questions, %" PRId64 " without a wait", waiting.asked,
+            between.asked);
+    plumb_session_destroy(waits);
+    plumb_session_destroy(goes_on);
+    plumb_model_close(held);
+    plumb_model_close(resident);
 }
 
 static const plumb_reader_kind kinds[] = {PLUMB_READER_PREAD, PLUMB_READER_URING};
