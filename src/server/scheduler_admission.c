@@ -65,6 +65,13 @@ static plumb_slot_view look_at(const plumb_scheduler *s, const plumb_slot *slot,
     return v;
 }
 
+bool plumb__scheduler_copy(plumb_scheduler *s, plumb_slot *slot, const plumb_slot *source) {
+    plumb_error err = {0};
+    plumb_status status = plumb_session_copy(slot->session, source->session, &err);
+    if (status != PLUMB_OK) plumb__scheduler_log(s, PLUMB_LOG_WARNING, "a session was not copied", &err);
+    return status == PLUMB_OK;
+}
+
 /* An idle slot with a session for the job, what it shares copied to it; NULL: there is none any more. */
 static plumb_slot *place(plumb_scheduler *s, const plumb_job *job) {
     for (;;) {
@@ -80,9 +87,7 @@ static plumb_slot *place(plumb_scheduler *s, const plumb_job *job) {
             continue;
         }
         if (plumb_session_length(slot->session) > views[chosen.slot].shared) plumb__scheduler_keep(s, slot);
-        if (chosen.source >= 0 &&
-            plumb_session_copy(slot->session, s->slots[chosen.source].session, &err) != PLUMB_OK)
-            plumb__scheduler_log(s, PLUMB_LOG_WARNING, "a session was not copied", &err);
+        if (chosen.source >= 0) (void)plumb__scheduler_copy(s, slot, &s->slots[chosen.source]);
         return slot;
     }
 }
@@ -112,7 +117,7 @@ static void tell_started(plumb_slot *slot) {
                         ? 0
                         : plumb_session_known(slot->session, slot->job->prompt.ids, total);
     slot->usage.prompt_tokens = total;
-    slot->usage.cached_tokens = known < total ? known : total - 1; /* the last one's logits are wanted */
+    plumb__slot_set_cached(slot, known);
     plumb__scheduler_publish(slot->scheduler); /* whoever has been told finds it so */
     on_event(slot, &(plumb_generation_event){.kind = PLUMB_GENERATION_STARTED, .run = slot->run,
                                              .total = total, .usage = &slot->usage});

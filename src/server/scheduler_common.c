@@ -62,11 +62,5 @@ void plumb__scheduler_take_common(plumb_scheduler *s, plumb_slot *slot) {
         source = other;
         most = lent(other, prompt);
     }
-    plumb_error err = {0};
-    if (!source) return;
-    if (plumb_session_copy(slot->session, source->session, &err) != PLUMB_OK) {
-        plumb__scheduler_log(s, PLUMB_LOG_WARNING, "a session was not copied", &err);
-        return;
-    }
-    slot->usage.cached_tokens = most < prompt->count ? most : prompt->count - 1; /* the last one's logits are wanted */
+    if (source && plumb__scheduler_copy(s, slot, source)) plumb__slot_set_cached(slot, most);
 }

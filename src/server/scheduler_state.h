@@ -93,6 +93,8 @@ bool plumb__scheduler_has_idle_slot(const plumb_scheduler *s);
 /* Whether a run waits for nothing but a slot, beside what is in the queue. */
 bool plumb__scheduler_has_ready_run(const plumb_scheduler *s);
 
+/* Makes the slot's session a copy of the other's; false: it is as it was, and the log says why. */
+bool plumb__scheduler_copy(plumb_scheduler *s, plumb_slot *slot, const plumb_slot *source);
 /* Puts waiting runs into idle slots, as long as there are both. */
 void plumb__scheduler_admit(plumb_scheduler *s);
 

@@ -10,6 +10,11 @@ bool plumb__slot_runs(const plumb_slot *slot, plumb_slot_doing doing) {
     return slot->doing == doing && !slot->full && !slot->job->dead;
 }
 
+void plumb__slot_set_cached(plumb_slot *slot, int64_t known) {
+    int64_t total = slot->job->prompt.count;
+    slot->usage.cached_tokens = known < total ? known : total - 1;
+}
+
 /* How many tokens are gone when this prompt takes the slot. */
 static int64_t loss(const plumb_slot_view *v) { return v->known > v->shared ? v->known - v->shared : 0; }
 

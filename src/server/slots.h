@@ -33,6 +33,9 @@ typedef struct plumb_slot {
 /* Whether its job is at that and goes on: one whose client takes nothing waits. */
 bool plumb__slot_runs(const plumb_slot *slot, plumb_slot_doing doing);
 
+/* Its session knows so many tokens of the prompt: all but the last, whose logits are wanted, need no evaluation. */
+void plumb__slot_set_cached(plumb_slot *slot, int64_t known);
+
 /* ---- The choice, on numbers alone ---- */
 
 typedef struct plumb_slot_view {

@@ -2747,7 +2747,7 @@ MUTATIONS = [
         "!plumb__slot_runs(reader, PLUMB_SLOT_PROMPT)", "reader->doing != PLUMB_SLOT_PROMPT",
         "scheduler_test", "only one that goes on is waited for"),
     one("copies_count_as_evaluated", "src/server/scheduler_common.c",
-        "    slot->usage.cached_tokens = most < prompt->count ? most : prompt->count - 1;", "    (void)slot;",
+        "source && plumb__scheduler_copy(s, slot, source)", "source && plumb__scheduler_copy(s, slot, source) && !s",
         "scheduler_test", "what another has read is told as known"),
     one("progress_of_the_whole_prompt", "src/server/scheduler_worker.c", "s->read_end - total + done",
         "slot->job->prompt.count - total + done",

@@ -142,6 +142,15 @@ static void many_values(void) {
     }
 }
 
+static bool take_stops(const char *body, plumb_generation *g, plumb_api_error *error) {
+    plumb_fields fields;
+    json_t *root = NULL;
+    bool taken = plumb__fields_parse(body, strlen(body), &root, &fields, error) &&
+                 plumb__field_stops(&fields, "stop", 2, g);
+    json_decref(root);
+    return taken;
+}
+
 /* An answer keeps a table of each stop string. */
 static void long_stops(void) {
     static const char begin[] = "{\"stop\":[\"a\",\"", end[] = "\"]}";
@@ -153,13 +162,8 @@ static void long_stops(void) {
         memset(body + BEGIN, 'x', MOST + more);
         memcpy(body + BEGIN + MOST + more, end, sizeof end);
         plumb_api_error error = {0};
-        plumb_fields fields;
-        json_t *root = NULL;
         plumb_generation *g = plumb__generation_create();
-        bool taken = plumb__fields_parse(body, strlen(body), &root, &fields, &error) &&
-                     plumb__field_stops(&fields, "stop", 2, g);
-        T_CHECK(taken == !more, "%d and %zu bytes: %s", MOST, more, error.message);
-        json_decref(root);
+        T_CHECK(take_stops(body, g, &error) == !more, "%d and %zu bytes: %s", MOST, more, error.message);
         plumb__generation_destroy(g);
         free(body);
     }
@@ -169,15 +173,11 @@ static void long_stops(void) {
 static void stops(void) {
     static const char body[] = "{\"stop\":[\"\\u0000a\",\"b\\u0000c\"]}";
     plumb_api_error error = {0};
-    plumb_fields fields;
-    json_t *root = NULL;
     plumb_generation *g = plumb__generation_create();
-    bool taken = plumb__fields_parse(body, strlen(body), &root, &fields, &error) &&
-                 plumb__field_stops(&fields, "stop", 2, g);
+    bool taken = take_stops(body, g, &error);
     T_CHECK(taken && g->n_stop == 2, "%s", error.message);
     T_CHECK(g->n_stop == 2 && g->stop[0].size == 2 && !memcmp(g->stop[0].bytes, "\0a", 2) && g->stop[1].size == 3 &&
                 !memcmp(g->stop[1].bytes, "b\0c", 3), "what was given");
-    json_decref(root);
     plumb__generation_destroy(g);
 }
 

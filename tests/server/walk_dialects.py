@@ -44,6 +44,16 @@ def put_together(delta, message):
         calls[part["index"]]["function"]["arguments"] += part["function"].get("arguments") or ""
 
 
+def common(manner):
+    """What chat and other completions have in common."""
+    body = {"stream": True, "stream_options": {"include_usage": True}} if manner["stream"] else {}
+    if manner["stop"]:
+        body["stop"] = manner["stop"]
+    if manner["runs"] > 1:
+        body["n"] = manner["runs"]
+    return body
+
+
 class Chat:
     path = "/v1/chat/completions"
 
@@ -51,8 +61,6 @@ class Chat:
     def body(scene, history, manner):
         body = {"messages": [{"role": "system", "content": scene["system"]}] + history, "max_tokens": manner["most"],
                 "reasoning_effort": scene["effort"], **manner["sampling"]}
-        if manner["stream"]:
-            body |= {"stream": True, "stream_options": {"include_usage": True}}
         if scene["tools"]:
             body |= {"tools": [{"type": "function", "function": {"name": "lookup", "parameters": LOOKUP}}],
                      "tool_choice": "required" if manner["form"] == "calls" else "auto"}
@@ -60,11 +68,7 @@ class Chat:
             body["response_format"] = {"type": "json_schema", "json_schema": {"name": "person", "schema": FORM}}
         if manner["logprobs"] is not None:
             body |= {"logprobs": True, "top_logprobs": manner["logprobs"]}
-        if manner["stop"]:
-            body["stop"] = manner["stop"]
-        if manner["runs"] > 1:
-            body["n"] = manner["runs"]
-        return body
+        return body | common(manner)
 
     @staticmethod
     def items(text):
@@ -98,17 +102,11 @@ class Completions:
     @staticmethod
     def body(scene, history, manner):
         body = {"prompt": scene["system"] + "".join(history), "max_tokens": manner["most"], **manner["sampling"]}
-        if manner["stream"]:
-            body |= {"stream": True, "stream_options": {"include_usage": True}}
         if manner["logprobs"] is not None:
             body["logprobs"] = manner["logprobs"]
         if manner["echo"]:
             body["echo"] = True
-        if manner["stop"]:
-            body["stop"] = manner["stop"]
-        if manner["runs"] > 1:
-            body["n"] = manner["runs"]
-        return body
+        return body | common(manner)
 
     @staticmethod
     def items(text):
